@@ -79,10 +79,10 @@ struct update_target {
 };
 
 /// The source must describe each map by itself, so it cannot be `ragged_rows`. `terms.statuses` is
-/// not used: an update has its own.
+/// not used: an update has its own. `owners` has a rank for each map, not for each change.
 cudaError_t launch_update(const encode_plan& plan, const map_template& base, const tensor_source& source,
                           const update_target& target, cudaStream_t stream, const encode_terms& terms,
-                          const fault_sink& faults);
+                          const fault_sink& faults, const map_owners& owners);
 
 /// Sets table[i] = offset + from.slot_index(i).
 cudaError_t launch_share(const map_batch_ref& from, std::uint32_t offset, std::uint32_t* table, cudaStream_t stream);

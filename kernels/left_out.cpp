@@ -33,7 +33,7 @@ cudaError_t launch_encode(const encode_plan&, const map_template&, const tensor_
 }
 
 cudaError_t launch_update(const encode_plan&, const map_template&, const tensor_source&, const update_target&,
-                          cudaStream_t, const encode_terms&, const fault_sink&) {
+                          cudaStream_t, const encode_terms&, const fault_sink&, const map_owners&) {
   return left_out;
 }
 

@@ -28,7 +28,8 @@ struct encode_choices {
   /// Makes maps of tensors on other ranks of a group (peer_group.hpp). A map whose own address, or
   /// whose owner, is not in the group's window breaks T05. One that leaves the window of its owner
   /// breaks T38. `base` must let the address change. `windows` must be empty, `trusted` false and
-  /// `published_by` `publish::stores`. `map_service::update` takes no owners.
+  /// `published_by` `publish::stores`. `map_service::update` takes an owner for each map of the
+  /// batch.
   map_owners owners{};
 };
 

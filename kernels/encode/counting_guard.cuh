@@ -4,6 +4,7 @@
 #include "kernels/launch.hpp"
 
 #include <tmap/device/map_guard.cuh>
+#include <tmap/device/patch_source.cuh>
 
 #include <cuda/atomic>
 
@@ -35,5 +36,19 @@ struct counting_guard : device::map_guard {
     cuda::atomic_ref<std::uint64_t, cuda::thread_scope_system>(total).fetch_add(count, cuda::memory_order_relaxed);
   }
 };
+
+template <class Source>
+__device__ const encode_terms& terms_for(const encode_terms& terms, const Source&) {
+  return terms;
+}
+
+/// Maps of peers are judged by the windows of the peers, which are parameters of the kernel.
+template <class Reader>
+__device__ encode_terms terms_for(const encode_terms& terms, const device::peer_reader<Reader>& source) {
+  encode_terms judged = terms;
+  judged.windows = source.windows();
+  judged.window_count = source.window_count();
+  return judged;
+}
 
 }  // namespace tmap::kernels

@@ -20,20 +20,6 @@ constexpr std::uint32_t block_threads = block_warps * device::warp_lanes;
 // it.
 __device__ device::guard_page library_page;
 
-template <class Source>
-__device__ const encode_terms& terms_for(const encode_terms& terms, const Source&) {
-  return terms;
-}
-
-/// Maps of peers are judged by the windows of the peers, which are parameters of the kernel.
-template <class Reader>
-__device__ encode_terms terms_for(const encode_terms& terms, const device::peer_reader<Reader>& source) {
-  encode_terms judged = terms;
-  judged.windows = source.windows();
-  judged.window_count = source.window_count();
-  return judged;
-}
-
 template <class Shape, publish How, class Source>
 __global__ void __launch_bounds__(block_threads)
     encode_kernel(const __grid_constant__ map_template base, const __grid_constant__ Source source,

@@ -92,7 +92,8 @@ __global__ void __launch_bounds__(update_block_threads)
   const std::uint64_t left = target.change_count - first;
   const std::uint32_t maps = left < maps_per_warp ? static_cast<std::uint32_t>(left) : maps_per_warp;
   device::warp_encoder encoder(base, stages[warp]);
-  encoder.compose(changed_source<Source>{source, target}, first, maps, update_guard(terms, target, faults));
+  encoder.compose(changed_source<Source>{source, target}, first, maps,
+                  update_guard(terms_for(terms, source), target, faults));
   enter_changed(target, first, maps);
   if constexpr (How == publish::copy_fence) {
     encoder.copy_fence(maps, [&](std::uint32_t i) { return slot_of(target, first + i); });
@@ -140,31 +141,40 @@ struct update_launch {
   cudaStream_t stream;
   const encode_terms& terms;
   const fault_sink& faults;
+  const map_owners& owners;
 
   cudaError_t operator()(const patch_array& source) const {
-    return launch_reader(device::patch_array_reader(source, base.fields));
+    return launch_owned(device::patch_array_reader(source, base.fields));
   }
   cudaError_t operator()(const patch_columns& source) const {
-    return launch_reader(device::patch_columns_reader(source, base.fields));
+    return launch_owned(device::patch_columns_reader(source, base.fields));
   }
   cudaError_t operator()(const compact_columns& source) const {
-    return launch_reader(device::compact_columns_reader(source, base.fields));
+    return launch_owned(device::compact_columns_reader(source, base.fields));
   }
   cudaError_t operator()(const ragged_rows&) const { return cudaErrorInvalidValue; }
 
  private:
+  /// Maps of peers are published by stores alone.
   template <class Reader>
+  cudaError_t launch_owned(const Reader& reader) const {
+    if (owners.ranks != nullptr) return launch_reader<publish::stores>(device::peer_reader<Reader>(reader, owners));
+    return plan.published_by == publish::stores ? launch_reader<publish::stores>(reader)
+                                                : launch_reader<publish::copy_fence>(reader);
+  }
+
+  template <publish How, class Reader>
   cudaError_t launch_reader(const Reader& reader) const {
     const std::uint64_t warps = (target.change_count + plan.maps_per_warp - 1) / plan.maps_per_warp;
-    const auto kernel = plan.published_by == publish::stores ? update_kernel<publish::stores, Reader>
-                                                             : update_kernel<publish::copy_fence, Reader>;
-    return launch(kernel, warps * device::warp_lanes, stream, base, reader, terms, target, plan.maps_per_warp, faults);
+    return launch(update_kernel<How, Reader>, warps * device::warp_lanes, stream, base, reader, terms, target,
+                  plan.maps_per_warp, faults);
   }
 };
 
 template <class Source>
 cudaError_t load_update() {
-  const cudaError_t code = load(update_kernel<publish::stores, Source>);
+  cudaError_t code = load(update_kernel<publish::stores, Source>);
+  if (code == cudaSuccess) code = load(update_kernel<publish::stores, device::peer_reader<Source>>);
   return code == cudaSuccess ? load(update_kernel<publish::copy_fence, Source>) : code;
 }
 
@@ -181,8 +191,8 @@ cudaError_t load_update_kernels() {
 
 cudaError_t launch_update(const encode_plan& plan, const map_template& base, const tensor_source& source,
                           const update_target& target, cudaStream_t stream, const encode_terms& terms,
-                          const fault_sink& faults) {
-  return std::visit(update_launch{plan, base, target, stream, terms, faults}, source);
+                          const fault_sink& faults, const map_owners& owners) {
+  return std::visit(update_launch{plan, base, target, stream, terms, faults, owners}, source);
 }
 
 cudaError_t launch_share(const map_batch_ref& from, std::uint32_t offset, std::uint32_t* table, cudaStream_t stream) {

@@ -22,7 +22,7 @@ result<void> update_batch(const map_template& base, const tensor_source& source,
     if (run.header != nullptr) TMAP_TRY_CUDA(kernels::launch_header_reset(run.header, stream));
     if (target.change_count == 0) return {};
     TMAP_TRY_CUDA(kernels::launch_update(plan_of(run, target.change_count, *multiprocessors), base, source, target,
-                                         stream, terms_of(run, totals), faults));
+                                         stream, terms_of(run, totals), faults, run.choices.owners));
     return {};
   });
 }

@@ -39,12 +39,6 @@ failure rows_refused() {
                        .reason = "is `ragged_rows`; an update takes patches or columns"}};
 }
 
-failure owners_refused() {
-  return failure{error{.code = status::unsupported,
-                       .argument = "choices.owners",
-                       .reason = "is given; an update takes no owners: encode a new batch"}};
-}
-
 result<void> check(const update_job& job) {
   const support::argument changed{"changed"};
   support::arguments given;
@@ -137,7 +131,6 @@ result<map_batch> update_batch(const std::shared_ptr<core>& service, const map_b
   const lease* const old = access::lease_of(batch);
   if (old == nullptr) return support::refused("batch", "is empty; it must be a batch that holds maps");
   if (std::holds_alternative<ragged_rows>(source)) return rows_refused();
-  if (run.choices.owners.ranks != nullptr) return owners_refused();
   const update_job job{service, batch, *old, changed, base, source, run};
   if (const result<void> checked = check(job); !checked) return failure{checked.error()};
   result<map_batch> updated = share_or_compact(job);

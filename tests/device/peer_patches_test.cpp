@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tests maps of tensors on other ranks. The ranks are virtual: three windows on one GPU.
 #include <tmap/encode_batch.hpp>
+#include <tmap/map_service.hpp>
 #include <tmap/peer_group.hpp>
 
 #include <cstring>
@@ -119,6 +120,43 @@ TEST_F(peer_patches, every_source_is_moved_to_the_owners) {
   check(patch_array{patches.data()}, tensors);
   check(patch_columns{addresses.data(), {nullptr, rows.data()}, {}}, tensors);
   check(compact_columns{memory().address(own_rank), address_units.data(), {nullptr, short_rows.data()}, {}}, tensors);
+}
+
+TEST_F(peer_patches, an_update_moves_a_map_to_another_owner) {
+  tensors_of_peers tensors(memory());
+  const device_array<std::uint32_t> ranks(tensors.ranks);
+  const device_array<std::uint64_t> addresses(tensors.own_address), rows(tensors.rows);
+  const patch_columns source{addresses.data(), {nullptr, rows.data()}, {}};
+  const map_template base = template_of(patch_address | patch_dim(1));
+  encode_run run{cuda::stream_ref{cudaStream_t{}}};
+  run.choices.owners = {ranks.data(), memory()};
+  result<map_service> service = map_service::create();
+  TMAP_ASSERT_OK(service);
+  const result<map_batch> batch = service->encode(base, source, tensor_count, run);
+  TMAP_ASSERT_OK(batch);
+  const std::vector<std::uint32_t> changed{0, 7, tensor_count - 1};
+  const std::vector<tensor_map> before = expected(tensors);
+  for (const std::uint32_t i : changed) tensors.ranks[i] = (tensors.ranks[i] + 1) % virtual_ranks;
+  ranks.upload(tensors.ranks);
+  const device_array<std::uint32_t> changes(changed);
+  const result<map_batch> updated = service->update(*batch, {changes.data(), changed.size()}, base, source, run);
+  TMAP_ASSERT_OK(updated);
+  const auto expect_maps = [](const map_batch& of, const std::vector<tensor_map>& wanted) {
+    const map_batch_ref& ref = of.ref();
+    TMAP_ASSERT_CUDA(cudaDeviceSynchronize());
+    std::vector<std::uint32_t> table(tensor_count);
+    for (std::uint32_t i = 0; i < tensor_count; ++i) table[i] = i;
+    if (ref.indices != nullptr) {
+      TMAP_ASSERT_CUDA(cudaMemcpy(table.data(), ref.indices, sizeof(table[0]) * table.size(), cudaMemcpyDeviceToHost));
+    }
+    for (std::uint32_t i = 0; i < tensor_count; ++i) {
+      tensor_map map;
+      TMAP_ASSERT_CUDA(cudaMemcpy(&map, ref.slots + table[i], sizeof(map), cudaMemcpyDeviceToHost));
+      ASSERT_EQ(map, wanted[i]) << i;
+    }
+  };
+  expect_maps(*batch, before);
+  expect_maps(*updated, expected(tensors));
 }
 
 template <class Offset>
