@@ -188,6 +188,10 @@ cudaError_t launch_await_credits(const peer_memory_ref&, std::uint64_t, cudaStre
   return left_out;
 }
 
+cudaError_t launch_peer_self_test(const peer_memory_ref&, std::uint64_t, cudaStream_t) {
+  return left_out;
+}
+
 cudaError_t launch_peer_barrier(const peer_memory_ref&, std::uint64_t, cudaStream_t) {
   return left_out;
 }

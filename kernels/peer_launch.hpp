@@ -32,6 +32,9 @@ cudaError_t launch_exchange(const peer_memory_ref& window, const peer::exchange_
 /// Waits until all ranks have pulled what this rank sent.
 cudaError_t launch_await_credits(const peer_memory_ref& window, std::uint64_t patience, cudaStream_t stream);
 
+/// Tests the way to every rank and back.
+cudaError_t launch_peer_self_test(const peer_memory_ref& window, std::uint64_t patience, cudaStream_t stream);
+
 /// Waits until all ranks have come here.
 cudaError_t launch_peer_barrier(const peer_memory_ref& window, std::uint64_t patience, cudaStream_t stream);
 

@@ -39,7 +39,7 @@ enum class status : std::uint8_t {
   service_dead,                ///< the context was lost or broken: make a new service in a new context
   forked,            ///< the service was made before this process was forked off: CUDA works in the parent only
   wrong_context,     ///< another context is current than the one the service was made in
-  self_test_failed,  ///< a map made by the kernel differs from the driver's: `found` is the case
+  self_test_failed,  ///< a map made by the kernel differs from the driver's: `found` is the case; or a peer's bytes
   /// a captured call was given an array in pageable memory: `argument` names its side, `found` is
   /// its address
   pageable_memory_in_capture,

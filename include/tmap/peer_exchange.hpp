@@ -25,8 +25,8 @@ namespace tmap {
 /// How long a kernel waits for other ranks.
 inline constexpr std::chrono::milliseconds default_peer_patience{5000};
 
-/// What one rank sends and gets in an exchange of rows. All pointers lie in the user's bytes of this
-/// rank's window. The counts are in device memory: the host does not know them.
+/// Describes what one rank sends and gets in an exchange of rows. All pointers lie in the user's
+/// bytes of this rank's window. The counts are in device memory: the host does not know them.
 struct exchange_problem {
   /// The rows that this rank sends, a multiple of 16. They lie in the order of the ranks they are
   /// for, then of their groups.
@@ -57,9 +57,9 @@ struct exchange_run {
 [[nodiscard]] TMAP_API result<void> exchange_rows_async(const peer_memory& window, const exchange_problem& problem,
                                                         const exchange_run& run);
 
-/// Waits, on the stream, until all ranks have pulled what this rank sent in earlier exchanges. Later
-/// kernels may overwrite it if the outcome is a success (`device::last_verdict`). In a broken group
-/// slower ranks may still be pulling.
+/// Waits, on the stream, until all ranks have pulled what this rank sent in earlier exchanges.
+/// Later kernels may overwrite it if the outcome is a success (`device::last_verdict`). In a broken
+/// group slower ranks may still be pulling.
 /// @fails as `exchange_rows_async`.
 [[nodiscard]] TMAP_API result<void> await_pulls_async(const peer_memory& window, cuda::stream_ref stream,
                                                       std::chrono::milliseconds patience = default_peer_patience);
@@ -70,10 +70,24 @@ struct exchange_run {
 [[nodiscard]] TMAP_API result<void> barrier_async(const peer_memory& window, cuda::stream_ref stream,
                                                   std::chrono::milliseconds patience = default_peer_patience);
 
+/// Tests, on the stream, the way to every rank and back: bytes put into all windows and announced,
+/// loaded there and got back. Run it once after `allocate` on machines that you do not know.
+/// `last_outcome` then fails with `self_test_failed` and names a rank if bytes came wrong.
+/// @fails as `exchange_rows_async`.
+[[nodiscard]] TMAP_API result<void> self_test_async(const peer_memory& window, cuda::stream_ref stream,
+                                                    std::chrono::milliseconds patience = default_peer_patience);
+
+/// Breaks the group of a window from the host: waiting kernels of all ranks end at once, and so do
+/// later calls. For a program that found an error of its own and will make no more calls. Waits for
+/// copies to all ranks, which need no multiprocessor. The current device must be the GPU of this
+/// rank. Do not call it while this thread captures a stream.
+/// @fails `invalid_argument`, `no_driver`, `no_device`, `cuda_failure`.
+[[nodiscard]] TMAP_API result<void> abort_group(const peer_memory& window);
+
 /// Waits for the stream, and returns how the last exchange with this window ended, or a later call
 /// that waited in vain. Do not call it while the stream is captured.
-/// @fails `peer_timeout`, `peer_mismatch`, `group_broken`, `peer_overflow`, `invalid_argument` for
-/// counts of some rank, `cuda_failure`.
+/// @fails `peer_timeout`, `peer_mismatch`, `group_broken`, `peer_overflow`, `self_test_failed`,
+/// `invalid_argument` for counts of some rank, `cuda_failure`.
 [[nodiscard]] TMAP_API result<void> last_outcome(const peer_memory& window, cuda::stream_ref stream);
 
 }  // namespace tmap

@@ -4,6 +4,7 @@
 
 #include "kernels/launch_behind.hpp"
 #include "kernels/peer/protocol_exchange.hpp"
+#include "kernels/peer/protocol_self_test.hpp"
 #include "kernels/peer_launch.hpp"
 
 namespace tmap::kernels {
@@ -12,8 +13,8 @@ namespace {
 using device::peer_link;
 using device::tile_barrier;
 
-// One thread of a block runs a protocol, because it alone issues copies. The model explores the same
-// functions.
+// One thread of a block runs a protocol, because it alone issues copies. The model explores the
+// same functions.
 
 /// Runs in each of the blocks that share an exchange. They must all run at the same time.
 __global__ void __launch_bounds__(1)
@@ -42,6 +43,16 @@ __global__ void __launch_bounds__(1)
   static_cast<void>(tmap::detail::peer::barrier(link, link.now() + patience));
 }
 
+__global__ void __launch_bounds__(1)
+    self_test_kernel(const __grid_constant__ peer_memory_ref window, std::uint64_t patience) {
+  __shared__ alignas(128) unsigned char bytes[peer::self_test_bytes];
+  __shared__ tile_barrier gets;
+  gets.init(1);
+  device::fence_barrier_init();
+  peer_link link(window, bytes, &gets);
+  static_cast<void>(peer::self_test(link, peer::self_test_bytes, link.now() + patience));
+}
+
 template <class... Parameters, class... Arguments>
 cudaError_t launch(void (*kernel)(Parameters...), const launch_size& size, cudaStream_t stream,
                    const Arguments&... arguments) {
@@ -64,6 +75,10 @@ cudaError_t launch_exchange(const peer_memory_ref& window, const peer::exchange_
 
 cudaError_t launch_await_credits(const peer_memory_ref& window, std::uint64_t patience, cudaStream_t stream) {
   return launch(await_credits_kernel, {1, 1}, stream, window, patience);
+}
+
+cudaError_t launch_peer_self_test(const peer_memory_ref& window, std::uint64_t patience, cudaStream_t stream) {
+  return launch(self_test_kernel, {1, 1}, stream, window, patience);
 }
 
 cudaError_t launch_peer_barrier(const peer_memory_ref& window, std::uint64_t patience, cudaStream_t stream) {

@@ -148,6 +148,11 @@ result<void> barrier_async(const peer_memory& window, cuda::stream_ref stream, s
   return peer::run_waiting(window, patience, stream, kernels::launch_peer_barrier);
 }
 
+result<void> self_test_async(const peer_memory& window, cuda::stream_ref stream, std::chrono::milliseconds patience) {
+  const support::trace_range range{"tmap self_test of peers"};
+  return peer::run_waiting(window, patience, stream, kernels::launch_peer_self_test);
+}
+
 result<void> last_outcome(const peer_memory& window, cuda::stream_ref stream) {
   using header = detail::peer::window_header;
   static_assert(offsetof(header, fault) == offsetof(header, verdict) + sizeof(std::uint32_t));

@@ -5,8 +5,8 @@
 
 #include "lib/peer/peer_calls.hpp"
 
-// The functions that make groups, over any set of calls, which must outlive the groups and their
-// windows.
+// The functions that make and break groups, over any set of calls, which must outlive the groups
+// and their windows.
 
 namespace tmap::peer {
 
@@ -16,5 +16,7 @@ namespace tmap::peer {
                                                  const peer_calls& calls) noexcept;
 [[nodiscard]] result<peer_id> new_id(const peer_calls& calls);
 [[nodiscard]] result<peer_group> create_group(const peer_start& start, const peer_calls& calls) noexcept;
+
+[[nodiscard]] result<void> abort_group(const peer_memory& window, const peer_calls& calls);
 
 }  // namespace tmap::peer

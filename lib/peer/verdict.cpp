@@ -34,6 +34,8 @@ result<void> outcome_of(const peer_verdict& verdict) {
       return failed(status::peer_overflow, "rank {found} would get more rows than it has room for; nothing was moved");
     case peer_status::bad_counts:
       return refused("splits", verdict.peer, "of rank {found} name more rows than it has; nothing was moved");
+    case peer_status::wrong_bytes:
+      return failed(status::self_test_failed, "bytes to or from rank {found} of the group came wrong");
     case peer_status::refused:
       return refused("groups", 0, "are too many for the header of a window; nothing was announced");
   }

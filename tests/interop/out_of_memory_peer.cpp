@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tests groups and windows over a machine and an NCCL made of functions.
+#include <tmap/peer_exchange.hpp>
 #include <tmap/peer_group.hpp>
+#include <tmap/peer_maps.hpp>
 
 #include <optional>
 #include <utility>
@@ -86,6 +88,13 @@ struct peer_scene : peer_machine {
   peer_memory window;
 };
 
+/// Adds a window whose memory is there on all GPUs of the fake machine.
+struct whole_window_scene : peer_scene {
+  whole_window_scene() : whole{(*gpus)[0].allocate(100).value()} {}
+
+  peer_memory whole;
+};
+
 void check_allocate() {
   in<peer_scene>("addresses", [](peer_scene& s) { return as_text(s.given->allocate(100)); }).check();
   in<peer_scene>("a process", [](peer_scene& s) { return as_text((*s.gpus)[0].allocate(100)); }).check();
@@ -138,6 +147,30 @@ std::vector<public_call> calls_that_make_groups() {
   };
 }
 
+/// Lists calls that enqueue kernels. Windows of the fake machine must not reach a GPU.
+std::vector<public_call> calls_that_move_data() {
+  static const cuda::stream_ref stream{cudaStream_t{}};
+  return {
+      plain("tmap::exchange_rows_async", [] { return exchange_rows_async({}, {}, {stream}); }),
+      plain("tmap::await_pulls_async", [] { return await_pulls_async({}, stream); }),
+      plain("tmap::barrier_async", [] { return barrier_async({}, stream); }),
+      plain("tmap::self_test_async", [] { return self_test_async({}, stream); }),
+      plain("tmap::last_outcome", [] { return last_outcome({}, stream); }),
+      {"tmap::abort_group",
+       [] {
+         in<whole_window_scene>("over the fake machine", [](whole_window_scene& s) {
+           return peer::abort_group(s.whole, fake_peers::calls());
+         }).check();
+         plain("over what is there", [] { return abort_group({}); }).check();
+       }},
+      in<peer_scene>("tmap::all_ranks_spec",
+                     [](peer_scene& s) {
+                       const auto made = all_ranks_spec({}, s.window);
+                       return made ? result<void>{} : failure{made.error()};
+                     }),
+  };
+}
+
 }  // namespace
 
 std::vector<public_call> peer_calls_of_cpp() {
@@ -160,6 +193,7 @@ std::vector<public_call> peer_calls_of_cpp() {
                       [](peer_scene& s) { std::optional<peer_memory>{std::move(s.window)}.reset(); }),
   };
   all.insert(all.end(), others.begin(), others.end());
+  for (public_call& each : calls_that_move_data()) all.push_back(std::move(each));
   return all;
 }
 

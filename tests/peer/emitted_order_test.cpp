@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads the PTX and machine code of each row of the order table (docs/peers.md). GPUs hide a missing
-// fence, so no run shows it. TMAP_CODE_PTX and TMAP_CODE_CUBIN are order_probe.cu, compiled.
+// Reads the PTX and machine code of each row of the order table (docs/peers.md). GPUs hide a
+// missing fence, so no run shows it. TMAP_CODE_PTX and TMAP_CODE_CUBIN are order_probe.cu,
+// compiled.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -32,6 +32,7 @@ struct exchange_case {
   std::uint32_t capacity{16};
   std::uint32_t stages{2};
   std::uint32_t row_bytes{16};
+  std::uint32_t staging_bytes{0};           ///< 0: those of a row
   std::optional<std::uint32_t> odd_rank{};  ///< a rank whose request has other rows
 };
 
@@ -80,8 +81,9 @@ class exchange_body {
 
   exchange_request request(std::uint32_t rank) const {
     const std::uint32_t row_bytes = case_.row_bytes * (case_.odd_rank == rank ? 2 : 1);
-    return {rows,           splits,       out,       out_splits,   case_.groups, row_bytes,   case_.sent_rows,
-            case_.capacity, case_.placed, row_bytes, case_.stages, block_,       case_.blocks};
+    const std::uint32_t staging = case_.staging_bytes == 0 ? row_bytes : case_.staging_bytes;
+    return {rows,           splits,       out,     out_splits,   case_.groups, row_bytes,   case_.sent_rows,
+            case_.capacity, case_.placed, staging, case_.stages, block_,       case_.blocks};
   }
 
   std::uint32_t value(std::uint32_t call, std::uint32_t from, std::uint32_t to, std::uint32_t group,
@@ -89,7 +91,10 @@ class exchange_body {
     return ((((call + 1) * 16 + from) * 16 + to) * 16 + group) * 16 + row;
   }
 
-  /// Writes the first word of each row, and how many there are.
+  /// Returns the last word of a row, which may lie in another piece than the first one.
+  std::uint64_t end_word(std::uint64_t at) const { return at + case_.row_bytes - 4; }
+
+  /// Writes the first and last word of each row, and how many there are.
   void write_rows(Link& link, std::uint32_t call) const {
     const std::uint32_t me = link.rank();
     std::uint64_t at = rows;
@@ -99,6 +104,7 @@ class exchange_body {
         link.store(me, splits + 4 * (to * case_.groups + group), count);
         for (std::uint32_t row = 0; row < count && at < out; ++row, at += case_.row_bytes) {
           link.store(me, at, value(call, me, to, group, row));
+          link.store(me, end_word(at), ~value(call, me, to, group, row));
         }
       }
     }
@@ -111,6 +117,7 @@ class exchange_body {
     link.expect(link.load(me, out_splits + 4 * (from * case_.groups + group)) == count, "the count is right");
     for (std::uint32_t row = 0; row < count; ++row, at += case_.row_bytes) {
       link.expect(link.load(me, at) == value(call, from, me, group, row), "the row is right");
+      link.expect(link.load(me, end_word(at)) == ~value(call, from, me, group, row), "the end of the row is right");
     }
     return at;
   }

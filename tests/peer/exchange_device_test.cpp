@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs the kernels of kernels/peer: exchanges, barriers and credits. Virtual ranks are windows on one
-// GPU, each with a stream of its own. They prove what the kernels compute, and nothing about order
-// between GPUs. The same tests run on two GPUs where there are two.
+// Runs the kernels of kernels/peer: exchanges, barriers and credits. Virtual ranks are windows on
+// one GPU, each with a stream of its own. They prove what the kernels compute, and nothing about
+// order between GPUs. The same tests run on two GPUs where there are two.
 #include <tmap/peer_exchange.hpp>
 #include <tmap/peer_group.hpp>
 
@@ -207,6 +207,26 @@ class exchange_on_gpus : public gpu_test, public ::testing::WithParamInterface<s
   std::vector<std::unique_ptr<device_array<unsigned char>>> memory_;
   std::vector<rank_on_gpu> ranks_;
 };
+
+TEST_P(exchange_on_gpus, the_self_test_passes_again_and_again) {
+  for (int i = 0; i < 20; ++i) {
+    for (std::uint32_t rank = 0; rank < count(); ++rank) {
+      const rank_on_gpu& at = on(rank);
+      TMAP_ASSERT_OK(self_test_async(at.window, at.stream->ref(), patience));
+    }
+    for (std::uint32_t rank = 0; rank < count(); ++rank) expect_ok(rank);
+  }
+  run_calls(3);
+}
+
+TEST_P(exchange_on_gpus, an_aborted_group_ends_waiting_kernels) {
+  const rank_on_gpu& waiting = on(0);
+  TMAP_ASSERT_OK(barrier_async(waiting.window, waiting.stream->ref(), milliseconds{60'000}));
+  const auto begin = std::chrono::steady_clock::now();
+  TMAP_ASSERT_OK(abort_group(on(1).window));
+  expect_status(0, status::group_broken);
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds{5});
+}
 
 TEST_P(exchange_on_gpus, rows_come_by_rank) {
   run_calls(6);

@@ -16,14 +16,14 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr std::uint64_t user_bytes = 1 << 20;
-constexpr std::uint64_t row_bytes = 256;
+constexpr std::uint64_t window_room = 1 << 20;
+constexpr std::uint64_t row_size = 256;
 
 class exchange_refusals : public ::testing::Test {
  protected:
   exchange_refusals() {
-    auto group = peer_group::from_addresses(1, {0x10000000, 0x70000000}, user_bytes + peer_header_bytes);
-    window_ = group->allocate(user_bytes).value();
+    auto group = peer_group::from_addresses(1, {0x10000000, 0x70000000}, window_room + peer_header_bytes);
+    window_ = group->allocate(window_room).value();
     problem_.rows = at(0);
     problem_.sent_rows = 100;
     problem_.splits = static_cast<std::uint32_t*>(at(0x20000));
@@ -31,7 +31,7 @@ class exchange_refusals : public ::testing::Test {
     problem_.capacity = 50;
     problem_.out_splits = static_cast<std::uint32_t*>(at(0x30000));
     problem_.groups = 4;
-    problem_.row_bytes = row_bytes;
+    problem_.row_bytes = row_size;
   }
 
   void* at(std::uint64_t offset) const { return reinterpret_cast<void*>(window_.ref().address(1, offset)); }
@@ -112,22 +112,22 @@ TEST_F(exchange_refusals, each_array_lies_in_the_window_of_this_rank) {
   problem_.rows = reinterpret_cast<void*>(peers);
   expect_problem_refused("problem.rows");
   problem_ = good;
-  problem_.rows = at(user_bytes - 100 * row_bytes + 16);
+  problem_.rows = at(window_room - 100 * row_size + 16);
   expect_problem_refused("problem.rows");
   problem_ = good;
   problem_.out = reinterpret_cast<void*>(window_.ref().address(1) - 256);  // in the header
   expect_problem_refused("problem.out");
   problem_ = good;
-  problem_.splits = at<std::uint32_t>(user_bytes - 4);
+  problem_.splits = at<std::uint32_t>(window_room - 4);
   expect_problem_refused("problem.splits");
   problem_ = good;
-  problem_.out_splits = at<std::uint32_t>(user_bytes);
+  problem_.out_splits = at<std::uint32_t>(window_room);
   expect_problem_refused("problem.out_splits");
 }
 
 TEST_F(exchange_refusals, what_is_written_overlaps_nothing) {
   const exchange_problem good = problem_;
-  problem_.out = at(99 * row_bytes);
+  problem_.out = at(99 * row_size);
   expect_problem_refused("problem.out");
   problem_ = good;
   problem_.out = at(0x20000);
@@ -136,7 +136,7 @@ TEST_F(exchange_refusals, what_is_written_overlaps_nothing) {
   problem_.out_splits = at<std::uint32_t>(0x20000 + 4);
   expect_problem_refused("problem.out_splits");
   problem_ = good;
-  problem_.out_splits = at<std::uint32_t>(0x40000 + 50 * row_bytes - 4);
+  problem_.out_splits = at<std::uint32_t>(0x40000 + 50 * row_size - 4);
   expect_problem_refused("problem.out_splits");
 }
 
@@ -151,6 +151,7 @@ TEST_F(exchange_refusals, blocks_and_patience_have_bounds) {
     expect_problem_refused("run.patience");
     expect_refused(barrier_async(window_, run_.stream, patience), "patience");
     expect_refused(await_pulls_async(window_, run_.stream, patience), "patience");
+    expect_refused(self_test_async(window_, run_.stream, patience), "patience");
   }
 }
 
@@ -158,7 +159,9 @@ TEST_F(exchange_refusals, every_call_needs_a_window) {
   const peer_memory empty;
   expect_refused(barrier_async(empty, run_.stream), "window");
   expect_refused(await_pulls_async(empty, run_.stream), "window");
+  expect_refused(self_test_async(empty, run_.stream), "window");
   expect_refused(last_outcome(empty, run_.stream), "window");
+  expect_refused(abort_group(empty), "window");
 }
 
 }  // namespace

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tests groups of GPUs of one process over GPUs made of functions.
+#include <tmap/detail/peer_window.hpp>
+
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstring>
 #include <thread>
 
 #include "lib/peer/make_group.hpp"
@@ -197,6 +200,35 @@ TEST_F(group_of_process, nothing_is_freed_in_a_forked_child_or_while_the_process
     EXPECT_EQ(machine.memory.size(), forks ? 2u : 4u);
     machine.is_exiting = false;
   }
+}
+
+TEST_F(group_of_process, an_aborted_group_is_broken_on_every_rank_and_no_other_word_changes) {
+  auto groups = make({0, 2, 3});
+  ASSERT_TRUE(groups.has_value());
+  const peer_memory window = (*groups)[1].allocate(100).value();
+  ASSERT_TRUE(peer::abort_group(window, fake_peers::calls()).has_value());
+  detail::peer::window_header expected{};
+  expected.broken = 1;
+  for (std::uint32_t rank = 0; rank < 3; ++rank) {
+    EXPECT_EQ(std::memcmp(header_of(window, rank), &expected, sizeof(expected)), 0) << rank;
+  }
+  EXPECT_EQ(machine.open_streams, 0);
+}
+
+TEST_F(group_of_process, an_abort_reaches_the_other_ranks_although_one_copy_fails) {
+  auto groups = make({0, 1});
+  ASSERT_TRUE(groups.has_value());
+  const peer_memory window = (*groups)[0].allocate(100).value();
+  constexpr std::uint64_t open = 1, first_copy = 2, close = 5;
+  for (std::uint64_t n = open; n <= close; ++n) {
+    machine.fail_cuda(n);
+    EXPECT_FALSE(peer::abort_group(window, fake_peers::calls()).has_value()) << n;
+    EXPECT_EQ(machine.open_streams, n == close ? 1 : 0) << n;
+    if (n != first_copy) continue;
+    const auto* const header = reinterpret_cast<const detail::peer::window_header*>(header_of(window, 1));
+    EXPECT_EQ(header->broken, 1u);
+  }
+  machine.open_streams = 0;
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The build compiles this file to PTX and machine code, but no program runs it. Each kernel is a row
-// of the table of order in docs/peers.md. emitted_order_test.cpp reads the compiled code.
+// The build compiles this file to PTX and machine code, but no program runs it. Each kernel is a
+// row of the table of order in docs/peers.md. emitted_order_test.cpp reads the compiled code.
 #include <tmap/device/peer.cuh>
 
 namespace {

@@ -62,6 +62,8 @@ TEST(protocol_exchange, random_sizes_hold) {
     drawn.stages = 1 + static_cast<std::uint32_t>(random() % 3);
     drawn.placed = random() % 2 == 0 ? row_placement::rank_major : row_placement::group_major;
     drawn.sent_rows = drawn.capacity = 64;
+    drawn.row_bytes = 16 * (1 + static_cast<std::uint32_t>(random() % 3));
+    drawn.staging_bytes = 16 * (1 + static_cast<std::uint32_t>(random() % 4));  // cuts rows, or holds several
     drawn.rows = [salt](std::uint32_t call, std::uint32_t from, std::uint32_t to, std::uint32_t group) {
       return static_cast<std::uint32_t>(ranks::mix(ranks::mix(salt, call * 64 + from), to * 64 + group) >> 40) % 4;
     };

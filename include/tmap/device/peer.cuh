@@ -3,7 +3,8 @@
 
 /// @file
 /// Data and signals between the ranks of a group. `offset` is a byte of the user in the window of
-/// `rank`. Addresses, offsets and bytes of copies are multiples of 16, those of signals multiples of
+/// `rank`. Addresses, offsets and bytes of copies are multiples of 16, those of signals multiples
+/// of
 /// 4. One thread calls each function. Copies need the same fences as other bulk copies, and
 /// peer_order.cuh orders them for other ranks.
 ///
@@ -37,8 +38,8 @@ __device__ inline void put_bytes(const peer_memory_ref& window, std::uint32_t ra
   store_bytes(detail::at_peer<void>(window, rank, offset), shared, bytes);
 }
 
-/// Starts adding `bytes` of shared memory to what a rank has, each element atomically. `T` is one of
-/// the types of `reduce_bytes`. The order of additions of several ranks is not fixed.
+/// Starts adding `bytes` of shared memory to what a rank has, each element atomically. `T` is one
+/// of the types of `reduce_bytes`. The order of additions of several ranks is not fixed.
 template <class T>
 __device__ void add_bytes(const peer_memory_ref& window, std::uint32_t rank, std::uint64_t offset, const T* shared,
                           std::uint32_t bytes) {
@@ -74,8 +75,8 @@ __device__ inline void raise(const peer_memory_ref& window, std::uint32_t rank, 
   return tmap::detail::peer::barrier(link, deadline);
 }
 
-/// Stores `bytes` of shared memory to a rank and tells it, once it has returned the piece before
-/// (`return_put`). A thread that puts into a rank does so alone.
+/// Stores `bytes` of shared memory to a rank and raises its signal, once it has returned the piece
+/// before (`return_put`). A thread that puts into a rank does so alone.
 [[nodiscard]] __device__ inline peer_verdict put_and_raise(const peer_memory_ref& window, std::uint32_t rank,
                                                            std::uint64_t offset, const void* shared,
                                                            std::uint32_t bytes, std::uint64_t deadline) {

@@ -4,9 +4,9 @@
 /// @file
 /// The order of accesses of several GPUs (docs/peers.md, "Order, and how it is tested"). Bulk
 /// copies have no order, not even those of one thread. A rank that put data calls `quiet`, and then
-/// `raise` in the same thread. A rank that needs the data calls `wait_until` in one thread. Then that
-/// thread may load the data, and other threads of its block after a block barrier. Bulk copies may
-/// read it after `fence_global_accesses` in the thread that issues them. A signal is a word of
+/// `raise` in the same thread. A rank that needs the data calls `wait_until` in one thread. Then
+/// that thread may load the data, and other threads of its block after a block barrier. Bulk copies
+/// may read it after `fence_global_accesses` in the thread that issues them. A signal is a word of
 /// global memory of this or another GPU that is only ever raised.
 
 #include <tmap/detail/standard.hpp>
@@ -60,8 +60,8 @@ TMAP_HOST_DEVICE constexpr bool has_come(std::uint32_t counter, std::uint32_t va
     if (ended != nullptr && ptx::ld_relaxed_sys(ended) != 0) return false;
     if (clock_now() >= deadline) return false;
   }
-  // The value is used, although it can only be larger: ptxas 13.0 leaves out an acquiring load whose
-  // value nobody uses, and keeps only the emptying of L1.
+  // The value is used, although it can only be larger: ptxas 13.0 leaves out an acquiring load
+  // whose value nobody uses, and keeps only the emptying of L1.
   return has_come(ptx::ld_acquire_sys(signal), value);
 }
 
