@@ -25,6 +25,10 @@ cudaError_t launch_ask_window(const void* window, std::uint32_t ranks, std::uint
 // `patience` is the nanoseconds after which a kernel gives up. Each writes its verdict into the
 // window of this rank, and none traps.
 
+/// Loads all kernels that wait for peers. CUDA may wait for the device when it loads one. If a rank
+/// of the same GPU waited for this one then, neither would go on.
+cudaError_t load_peer_kernels();
+
 /// Exchanges rows by `request.blocks` blocks. The launch sets `request.block`.
 cudaError_t launch_exchange(const peer_memory_ref& window, const peer::exchange_request& request,
                             std::uint64_t patience, cudaStream_t stream);

@@ -3,6 +3,7 @@
 #include <tmap/device/peer_link.cuh>
 
 #include "kernels/launch_behind.hpp"
+#include "kernels/load_kernel.hpp"
 #include "kernels/peer/protocol_exchange.hpp"
 #include "kernels/peer/protocol_self_test.hpp"
 #include "kernels/peer_launch.hpp"
@@ -66,6 +67,14 @@ cudaError_t launch(void (*kernel)(Parameters...), const launch_size& size, cudaS
 }
 
 }  // namespace
+
+cudaError_t load_peer_kernels() {
+  cudaError_t code = load(exchange_kernel);
+  if (code == cudaSuccess) code = load(await_credits_kernel);
+  if (code == cudaSuccess) code = load(barrier_kernel);
+  if (code == cudaSuccess) code = load(self_test_kernel);
+  return code;
+}
 
 cudaError_t launch_exchange(const peer_memory_ref& window, const peer::exchange_request& request,
                             std::uint64_t patience, cudaStream_t stream) {

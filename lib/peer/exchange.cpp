@@ -106,6 +106,13 @@ exchange_request request_of(const peer_memory_ref& ref, const exchange_problem& 
   return request;
 }
 
+/// Makes the kernels ready for a launch on the current GPU.
+result<void> load_kernels() {
+  if (const result<void> able = require_kernels(); !able) return able;
+  TMAP_TRY_CUDA(kernels::load_peer_kernels());
+  return {};
+}
+
 /// Checks a call without arguments of its own, and launches its kernel.
 template <class Launch>
 result<void> run_waiting(const peer_memory& window, std::chrono::milliseconds patience, cuda::stream_ref stream,
@@ -114,7 +121,7 @@ result<void> run_waiting(const peer_memory& window, std::chrono::milliseconds pa
   check_window(given, window);
   check_patience(given, patience, "patience");
   if (!given) return given.outcome();
-  if (const result<void> able = require_kernels(); !able) return able;
+  if (const result<void> loaded = load_kernels(); !loaded) return loaded;
   TMAP_TRY_CUDA(launch(window.ref(), nanoseconds(patience), stream.get()));
   return {};
 }
@@ -132,7 +139,7 @@ result<void> exchange_rows_async(const peer_memory& window, const exchange_probl
   given.range(run.blocks, 1, peer::most_blocks, with.member("blocks"));
   peer::check_patience(given, run.patience, with.member("patience"));
   if (!given) return given.outcome();
-  if (const result<void> able = require_kernels(); !able) return able;
+  if (const result<void> loaded = peer::load_kernels(); !loaded) return loaded;
   const kernels::peer::exchange_request request = peer::request_of(window.ref(), problem, run.blocks);
   TMAP_TRY_CUDA(kernels::launch_exchange(window.ref(), request, peer::nanoseconds(run.patience), run.stream.get()));
   return {};
