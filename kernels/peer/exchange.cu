@@ -22,13 +22,13 @@ __global__ void __launch_bounds__(1)
     exchange_kernel(const __grid_constant__ peer_memory_ref window,
                     const __grid_constant__ peer::exchange_request given, std::uint64_t patience) {
   extern __shared__ __align__(128) unsigned char staging[];
-  __shared__ tile_barrier gets;
-  gets.init(1);
+  __shared__ tile_barrier gets[peer::pull_sets];
+  for (tile_barrier& each : gets) each.init(1);
   device::fence_barrier_init();
   peer::exchange_request request = given;
   request.block = blockIdx.x;
   request.blocks = gridDim.x;
-  peer_link link(window, staging, &gets);
+  peer_link link(window, staging, gets);
   static_cast<void>(peer::exchange(link, request, link.now() + patience));
 }
 

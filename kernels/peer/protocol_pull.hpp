@@ -9,39 +9,51 @@ namespace tmap::kernels::peer {
 
 inline constexpr std::uint32_t most_stages = 8;
 
-/// Moves pieces from peers to the own window through shared memory, several at a time.
+/// The sets of gets that a pull uses.
+inline constexpr std::uint32_t pull_sets = 2;
+
+/// Moves pieces from peers to the own window through shared memory. While one half of the stages is
+/// stored, the other half is being filled. A single stage takes turns.
 template <class Link>
 class piece_mover {
  public:
   TMAP_HOST_DEVICE piece_mover(Link& link, std::uint32_t staging_bytes, std::uint32_t stages)
-      : link_(link), staging_bytes_(staging_bytes), stages_(stages) {}
+      : link_(link), staging_bytes_(staging_bytes), sets_(stages < pull_sets ? 1 : pull_sets), half_(stages / sets_) {}
 
   TMAP_HOST_DEVICE void move(std::uint32_t source, std::uint64_t from, std::uint64_t to, std::uint32_t bytes) {
-    link_.get(filled_ * staging_bytes_, source, from, bytes);
-    to_[filled_] = to;
-    bytes_[filled_] = bytes;
-    if (++filled_ == stages_) store();
+    const std::uint32_t stage = set_ * half_ + filled_[set_]++;
+    link_.get(stage * staging_bytes_, source, from, bytes, set_);
+    to_[stage] = to;
+    bytes_[stage] = bytes;
+    if (filled_[set_] < half_) return;
+    set_ = (set_ + 1) % sets_;
+    store(set_);
   }
 
   /// Returns when all pieces are in the window and may be announced. Sources are free then, too.
   TMAP_HOST_DEVICE void finish() {
-    store();
+    for (std::uint32_t set = 0; set < sets_; ++set) store(set);
     link_.quiet();
   }
 
  private:
-  TMAP_HOST_DEVICE void store() {
-    if (filled_ == 0) return;
-    link_.wait_gets();
-    for (std::uint32_t i = 0; i < filled_; ++i) link_.put(link_.rank(), to_[i], i * staging_bytes_, bytes_[i]);
+  TMAP_HOST_DEVICE void store(std::uint32_t set) {
+    if (filled_[set] == 0) return;
+    link_.wait_gets(set);
+    for (std::uint32_t i = 0; i < filled_[set]; ++i) {
+      const std::uint32_t stage = set * half_ + i;
+      link_.put(link_.rank(), to_[stage], stage * staging_bytes_, bytes_[stage]);
+    }
     link_.flush();  // the next pieces take the same memory
-    filled_ = 0;
+    filled_[set] = 0;
   }
 
   Link& link_;
   std::uint32_t staging_bytes_;
-  std::uint32_t stages_;
-  std::uint32_t filled_{0};
+  std::uint32_t sets_;
+  std::uint32_t half_;  ///< stages of a set
+  std::uint32_t set_{0};
+  std::uint32_t filled_[pull_sets]{};
   std::uint64_t to_[most_stages];
   std::uint32_t bytes_[most_stages];
 };

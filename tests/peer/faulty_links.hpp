@@ -48,7 +48,12 @@ struct without_sync : faulty_link {
 
 struct without_wait_gets : faulty_link {
   using faulty_link::faulty_link;
-  void wait_gets() {}
+  void wait_gets(std::uint32_t = 0) {}
+};
+
+struct wait_for_other_gets : faulty_link {
+  using faulty_link::faulty_link;
+  void wait_gets(std::uint32_t set = 0) { faulty_link::wait_gets(set ^ 1); }
 };
 
 struct raise_relaxed : faulty_link {
@@ -111,15 +116,17 @@ struct epoch_not_raised : faulty_link {
 /// Pulls from the neighbour of the rank that it should pull from.
 struct swapped_ranks : faulty_link {
   using faulty_link::faulty_link;
-  void get(std::uint32_t to_shared, std::uint32_t from, std::uint64_t offset, std::uint32_t bytes) {
-    faulty_link::get(to_shared, (from + 1) % ranks(), offset, bytes);
+  void get(std::uint32_t to_shared, std::uint32_t from, std::uint64_t offset, std::uint32_t bytes,
+           std::uint32_t set = 0) {
+    faulty_link::get(to_shared, (from + 1) % ranks(), offset, bytes, set);
   }
 };
 
 struct off_by_one_row : faulty_link {
   using faulty_link::faulty_link;
-  void get(std::uint32_t to_shared, std::uint32_t from, std::uint64_t offset, std::uint32_t bytes) {
-    faulty_link::get(to_shared, from, offset + 16, bytes);
+  void get(std::uint32_t to_shared, std::uint32_t from, std::uint64_t offset, std::uint32_t bytes,
+           std::uint32_t set = 0) {
+    faulty_link::get(to_shared, from, offset + 16, bytes, set);
   }
 };
 

@@ -59,7 +59,7 @@ TEST(protocol_exchange, random_sizes_hold) {
     drawn.groups = 1 + static_cast<std::uint32_t>(random() % 3);
     drawn.blocks = 1 + static_cast<std::uint32_t>(random() % 2);
     drawn.calls = 2;
-    drawn.stages = 1 + static_cast<std::uint32_t>(random() % 3);
+    drawn.stages = 1 + static_cast<std::uint32_t>(random() % 6);
     drawn.placed = random() % 2 == 0 ? row_placement::rank_major : row_placement::group_major;
     drawn.sent_rows = drawn.capacity = 64;
     drawn.row_bytes = 16 * (1 + static_cast<std::uint32_t>(random() % 3));
@@ -86,7 +86,7 @@ verdict_check all_calls(peer_status status, std::uint32_t peer) {
 /// Fails if a row moves.
 struct moves_nothing : faulty_link {
   using faulty_link::faulty_link;
-  void get(std::uint32_t, std::uint32_t, std::uint64_t, std::uint32_t) { expect(false, "no row moves"); }
+  void get(std::uint32_t, std::uint32_t, std::uint64_t, std::uint32_t, std::uint32_t) { expect(false, "no row moves"); }
 };
 
 TEST(protocol_exchange, a_rank_that_would_get_too_many_rows_is_named_to_all) {
@@ -175,6 +175,9 @@ TEST(protocol_exchange_faults, a_missing_proxy_fence_is_seen) {
 }
 TEST(protocol_exchange_faults, a_missing_wait_for_gets_is_seen) {
   expect_seen<without_wait_gets>("the row is right");
+}
+TEST(protocol_exchange_faults, a_wait_for_the_other_gets_is_seen) {
+  expect_seen<wait_for_other_gets>("the row is right");
 }
 TEST(protocol_exchange_faults, counts_read_before_the_wait_are_seen) {
   expect_seen<counts_before_the_wait>("");

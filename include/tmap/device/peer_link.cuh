@@ -22,8 +22,9 @@ class peer_link {
   /// Stands for no offset.
   static constexpr std::uint64_t no_word = ~std::uint64_t{0};
 
-  /// Puts need shared memory, a multiple of 16. Gets also need a barrier that `init(1)` has made
-  /// ready and whose first phase has not passed. No other thread uses the barrier.
+  /// Puts need shared memory, a multiple of 16. Gets also need a barrier for each set that is
+  /// used, at most 32. `init(1)` has made them ready, no phase has passed, and no other thread uses
+  /// them.
   explicit __device__ peer_link(const peer_memory_ref& window, const void* shared = nullptr,
                                 tile_barrier* gets = nullptr)
       : window_(window), shared_(static_cast<const unsigned char*>(shared)), gets_(gets) {}
@@ -40,17 +41,18 @@ class peer_link {
   __device__ void put(std::uint32_t rank, std::uint64_t offset, std::uint32_t from_shared, std::uint32_t bytes) const {
     store_bytes(at(rank, offset), shared_ + from_shared, bytes);
   }
-  /// Starts a copy of a window to shared memory. `wait_gets` waits for all of them; they are less
-  /// than 1 MiB together.
-  __device__ void get(std::uint32_t to_shared, std::uint32_t rank, std::uint64_t offset, std::uint32_t bytes) const {
+  /// Starts a copy of a window to shared memory, one of a set. `wait_gets` waits for all copies of a
+  /// set, which have less than 1 MiB together.
+  __device__ void get(std::uint32_t to_shared, std::uint32_t rank, std::uint64_t offset, std::uint32_t bytes,
+                      std::uint32_t set = 0) const {
     namespace ptx = cuda::ptx;  // it announces the bytes; `wait_gets` arrives
-    ptx::mbarrier_expect_tx(ptx::sem_relaxed, ptx::scope_cta, ptx::space_shared, gets_->word(), bytes);
-    load_bytes(const_cast<unsigned char*>(shared_) + to_shared, at(rank, offset), bytes, *gets_);
+    ptx::mbarrier_expect_tx(ptx::sem_relaxed, ptx::scope_cta, ptx::space_shared, gets_[set].word(), bytes);
+    load_bytes(const_cast<unsigned char*>(shared_) + to_shared, at(rank, offset), bytes, gets_[set]);
   }
-  __device__ void wait_gets() {
-    gets_->arrive();
-    gets_->wait(parity_);
-    parity_ ^= 1;
+  __device__ void wait_gets(std::uint32_t set = 0) {
+    gets_[set].arrive();
+    gets_[set].wait(parities_ >> set & 1);
+    parities_ ^= 1u << set;
   }
 
   __device__ void flush() const { device::flush(); }
@@ -78,7 +80,7 @@ class peer_link {
   const peer_memory_ref& window_;
   const unsigned char* shared_;
   tile_barrier* gets_;
-  std::uint32_t parity_{};
+  std::uint32_t parities_{};  // bit i: the phase that set i waits for
 };
 
 }  // namespace tmap::device

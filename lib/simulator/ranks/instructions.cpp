@@ -60,29 +60,34 @@ void machine::wait_group(std::uint32_t me) {
 
 /// cp.async.bulk to shared memory (9.7.9.25.4.1): reads as the async proxy sees the source now, or
 /// later.
-void machine::bulk_load(std::uint32_t me, place to, place from, std::uint32_t words) {
+void machine::bulk_load(std::uint32_t me, place to, place from, std::uint32_t words, std::uint32_t set) {
   scheduler_.step(me);
   for (std::uint32_t i = 0; i < words; ++i) {
     const location source = memory_.at({from.space, from.word + i});
-    threads_[me].loads.push_back({source, memory_.at({to.space, to.word + i}), threads_[me].async[source]});
+    threads_[me].loads.push_back({source, memory_.at({to.space, to.word + i}), threads_[me].async[source], set});
   }
   note(me, "bulk load from", from, words);
 }
 
-/// A wait for the mbarrier of the bulk loads (9.7.9.25.2): they have completed, and both proxies of
+/// A wait for the mbarrier of a set of bulk loads (9.7.9.25.2): they have completed, and both proxies of
 /// the block see the result. Performed here, a load may return all that it could have at any time
 /// since its issue.
-void machine::wait_mbarrier(std::uint32_t me) {
+void machine::wait_mbarrier(std::uint32_t me, std::uint32_t set) {
   scheduler_.step(me);
   thread_state& self = threads_[me];
-  const std::vector<loaded_word> loads = std::exchange(self.loads, {});
-  for (const loaded_word& word : loads) {
+  std::vector<loaded_word> others;
+  for (const loaded_word& word : std::exchange(self.loads, {})) {
+    if (word.set != set) {
+      others.push_back(word);
+      continue;
+    }
     const std::uint32_t value = read(word.from, word.oldest);
     const position at = write_after(word.to, self.async[word.to], value);
     self.generic.raise(word.to, at);
     self.async.raise(word.to, at);
     note(me, "bulk load brings", memory_.where(word.from), value);
   }
+  self.loads = std::move(others);
 }
 
 /// red.sys.add (8.10.3): atomic, so it follows the newest write directly. Another place in

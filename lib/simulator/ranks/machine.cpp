@@ -48,7 +48,7 @@ std::uint64_t machine::hash() const {
           mix(mix(hash, word.from), std::uint64_t{word.to} << 17 | std::uint64_t{word.at} << 1 | word.is_source_read);
     }
     for (const loaded_word& word : each.loads) {
-      hash = mix(mix(hash, word.from), std::uint64_t{word.to} << 16 | word.oldest);
+      hash = mix(mix(hash, word.from), std::uint64_t{word.set} << 48 | std::uint64_t{word.to} << 16 | word.oldest);
     }
   }
   for (const auto* const meetings : {&of_blocks_, &of_ranks_}) {

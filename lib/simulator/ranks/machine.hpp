@@ -67,8 +67,8 @@ class machine {
   void bulk_store(std::uint32_t me, place to, place from, std::uint32_t words);
   void wait_group_read(std::uint32_t me);
   void wait_group(std::uint32_t me);
-  void bulk_load(std::uint32_t me, place to, place from, std::uint32_t words);
-  void wait_mbarrier(std::uint32_t me);
+  void bulk_load(std::uint32_t me, place to, place from, std::uint32_t words, std::uint32_t set = 0);
+  void wait_mbarrier(std::uint32_t me, std::uint32_t set = 0);
 
   void reduce(std::uint32_t me, place signal, std::uint32_t by, bool is_release);
   bool poll(std::uint32_t me, const awaited& given, bool is_acquire);
@@ -89,7 +89,8 @@ class machine {
   struct loaded_word {
     location from;
     location to;
-    position oldest;  ///< the async view at the issue
+    position oldest;    ///< the async view at the issue
+    std::uint32_t set;  ///< whose barrier it completes on
   };
   struct thread_state {
     std::uint32_t rank;

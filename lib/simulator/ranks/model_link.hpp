@@ -29,10 +29,11 @@ class model_link {
   void put(std::uint32_t rank, std::uint64_t offset, std::uint32_t from_shared, std::uint32_t bytes) {
     machine_->bulk_store(thread_, at(rank, offset), shared(from_shared), bytes / 4);
   }
-  void get(std::uint32_t to_shared, std::uint32_t rank, std::uint64_t offset, std::uint32_t bytes) {
-    machine_->bulk_load(thread_, shared(to_shared), at(rank, offset), bytes / 4);
+  void get(std::uint32_t to_shared, std::uint32_t rank, std::uint64_t offset, std::uint32_t bytes,
+           std::uint32_t set = 0) {
+    machine_->bulk_load(thread_, shared(to_shared), at(rank, offset), bytes / 4, set);
   }
-  void wait_gets() { machine_->wait_mbarrier(thread_); }
+  void wait_gets(std::uint32_t set = 0) { machine_->wait_mbarrier(thread_, set); }
   void flush() { machine_->wait_group_read(thread_); }
   void quiet() {
     machine_->wait_group(thread_);
