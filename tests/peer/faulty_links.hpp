@@ -36,6 +36,21 @@ struct without_flush : faulty_link {
   void flush() {}
 };
 
+/// Flushes only after the next get was issued.
+struct flush_after_get : faulty_link {
+  using faulty_link::faulty_link;
+  void flush() { is_due_ = true; }
+  void get(std::uint32_t to_shared, std::uint32_t from, std::uint64_t offset, std::uint32_t bytes,
+           std::uint32_t set = 0) {
+    faulty_link::get(to_shared, from, offset, bytes, set);
+    if (is_due_) faulty_link::flush();
+    is_due_ = false;
+  }
+
+ private:
+  bool is_due_{false};
+};
+
 struct without_proxy_fence : faulty_link {
   using faulty_link::faulty_link;
   void proxy_fence() {}

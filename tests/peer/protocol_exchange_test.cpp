@@ -225,6 +225,9 @@ TEST(protocol_exchange_faults, a_flush_for_quiet_is_seen) {
 TEST(protocol_exchange_faults, a_missing_flush_is_seen) {
   expect_seen_of_workers<without_flush>();
 }
+TEST(protocol_exchange_faults, a_flush_after_the_next_get_is_seen) {
+  expect_seen_of_workers<flush_after_get>();
+}
 
 }  // namespace
 }  // namespace tmap::testing

@@ -41,8 +41,8 @@ class peer_link {
   __device__ void put(std::uint32_t rank, std::uint64_t offset, std::uint32_t from_shared, std::uint32_t bytes) const {
     store_bytes(at(rank, offset), shared_ + from_shared, bytes);
   }
-  /// Starts a copy of a window to shared memory, one of a set. `wait_gets` waits for all copies of a
-  /// set, which have less than 1 MiB together.
+  /// Starts a copy of a window to shared memory, one of a set. `wait_gets` waits for all copies of
+  /// a set, which have less than 1 MiB together.
   __device__ void get(std::uint32_t to_shared, std::uint32_t rank, std::uint64_t offset, std::uint32_t bytes,
                       std::uint32_t set = 0) const {
     namespace ptx = cuda::ptx;  // it announces the bytes; `wait_gets` arrives

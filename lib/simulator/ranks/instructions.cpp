@@ -43,6 +43,7 @@ void machine::bulk_store(std::uint32_t me, place to, place from, std::uint32_t w
 /// cp.async.bulk.wait_group.read 0 (9.7.9.25.4): the sources have been read, and that is all.
 void machine::wait_group_read(std::uint32_t me) {
   scheduler_.step(me);
+  let_loads_land(me);
   for (stored_word& word : threads_[me].stores) word.is_source_read = true;
   note(me, "wait_group.read");
 }
@@ -52,6 +53,7 @@ void machine::wait_group_read(std::uint32_t me) {
 /// later release carries them to others, so only fence_acq_rel makes them part of its announcement.
 void machine::wait_group(std::uint32_t me) {
   scheduler_.step(me);
+  let_loads_land(me);
   thread_state& self = threads_[me];
   for (const stored_word& word : self.stores) self.completed.raise(word.to, word.at);
   self.stores.clear();
@@ -69,9 +71,9 @@ void machine::bulk_load(std::uint32_t me, place to, place from, std::uint32_t wo
   note(me, "bulk load from", from, words);
 }
 
-/// A wait for the mbarrier of a set of bulk loads (9.7.9.25.2): they have completed, and both proxies of
-/// the block see the result. Performed here, a load may return all that it could have at any time
-/// since its issue.
+/// A wait for the mbarrier of a set of bulk loads (9.7.9.25.2): they have completed, and both
+/// proxies of the block see the result. Performed here, a load may return all that it could have at
+/// any time since its issue.
 void machine::wait_mbarrier(std::uint32_t me, std::uint32_t set) {
   scheduler_.step(me);
   thread_state& self = threads_[me];

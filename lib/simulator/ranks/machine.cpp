@@ -108,6 +108,21 @@ void machine::offer_to_late_reads(location at, std::uint32_t value) {
   }
 }
 
+/// A bulk load writes shared memory at any time after its issue, also while a bulk store still
+/// reads it. It is performed at its wait; a store whose source it overwrites may have read what it
+/// brings.
+void machine::let_loads_land(std::uint32_t me) {
+  for (const stored_word& stored : threads_[me].stores) {
+    if (stored.is_source_read) continue;
+    for (const thread_state& each : threads_) {
+      for (const loaded_word& loaded : each.loads) {
+        if (loaded.to != stored.from || memory_.writes(stored.to)[stored.at].is_read) continue;
+        if (scheduler_.pick(2) == 1) memory_.writes(stored.to)[stored.at].value = read(loaded.from, loaded.oldest);
+      }
+    }
+  }
+}
+
 void machine::note(std::uint32_t me, const char* what, place where, std::uint32_t value) {
   if (trace_ == nullptr) return;
   const bool is_window = where.space < ranks_;

@@ -113,6 +113,7 @@ class machine {
   std::uint32_t read(location at, position oldest);
   position write_after(location at, position oldest, std::uint32_t value);
   void insert(location at, position before, write what);
+  void let_loads_land(std::uint32_t me);
   void offer_to_late_reads(location at, std::uint32_t value);
   void note(std::uint32_t me, const char* what, place where, std::uint32_t value);
   void note(std::uint32_t me, const char* what);
