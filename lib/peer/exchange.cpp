@@ -7,6 +7,7 @@
 #include "kernels/peer_launch.hpp"
 #include "lib/encode/device.hpp"
 #include "lib/peer/verdict.hpp"
+#include "lib/pool/relaxed_capture.hpp"
 #include "lib/support/arguments.hpp"
 #include "lib/support/check.hpp"
 #include "lib/support/trace.hpp"
@@ -109,6 +110,8 @@ exchange_request request_of(const peer_memory_ref& ref, const exchange_problem& 
 /// Makes the kernels ready for a launch on the current GPU.
 result<void> load_kernels() {
   if (const result<void> able = require_kernels(); !able) return able;
+  const pool::relaxed_capture relaxed{pool::real_pool_calls()};
+  TMAP_TRY_CUDA(relaxed.code());
   TMAP_TRY_CUDA(kernels::load_peer_kernels());
   return {};
 }
