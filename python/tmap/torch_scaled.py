@@ -118,7 +118,7 @@ def _scaled_fake(a, b, a_scales, b_scales, offs, bias=None, out_dtype=None, *,
     return a.new_empty((a.shape[0], b.shape[2]), dtype=out_dtype or torch.bfloat16)
 
 
-def _scaled_cuda(a, b, a_scales, b_scales, offs, bias=None, out_dtype=None, *,
+def scaled_cuda(a, b, a_scales, b_scales, offs, bias=None, out_dtype=None, *,
                  fast_accumulation=False, zero_rest=False):
     out = _scaled_fake(a, b, a_scales, b_scales, offs, bias, out_dtype,
                        fast_accumulation=fast_accumulation)
@@ -199,7 +199,7 @@ def _quantized_fake(x, b, b_scales, offs, bias=None, weights=None, out_dtype=Non
 def _quantized(x, b, b_scales, offs, bias=None, weights=None, out_dtype=None, *,
                gradient_dtype=None, powers_of_two=False):
     _quantized_fake(x, b, b_scales, offs, bias, weights, out_dtype, gradient_dtype=gradient_dtype)
-    multiply = _scaled_cuda if x.is_cuda else scaled_cpu
+    multiply = scaled_cuda if x.is_cuda else scaled_cpu
     a, a_scales = quantize(x, powers_of_two=powers_of_two)
     return multiply(a, b, a_scales, b_scales, offs, bias, out_dtype)
 
@@ -238,7 +238,7 @@ def _backward_fake(d_out, b, b_scales, offs, *, dtype=None, powers_of_two=False)
 
 def _backward(d_out, b, b_scales, offs, *, dtype=None, powers_of_two=False):
     """Products in 8 bits read b along what they sum up, so b is turned. Its scales need not be."""
-    multiply = _scaled_cuda if d_out.is_cuda else scaled_cpu
+    multiply = scaled_cuda if d_out.is_cuda else scaled_cpu
     a, a_scales = quantize(row_major(d_out), dtype=dtype, powers_of_two=powers_of_two)
     return multiply(a, _turned(b.transpose(1, 2)), a_scales, b_scales.transpose(1, 2), offs,
                     zero_rest=True)
@@ -254,7 +254,7 @@ def _turned(b):
 
 register("quantize", {"CUDA": quantize, "CPU": quantize}, _quantize_fake, no_backward,
          _keep_nothing)
-register("grouped_scaled_mm", {"CUDA": _scaled_cuda, "CPU": scaled_cpu}, _scaled_fake,
+register("grouped_scaled_mm", {"CUDA": scaled_cuda, "CPU": scaled_cpu}, _scaled_fake,
          _scaled_backward, _keep_offsets)
 register("grouped_quantized_mm", {"CUDA": _quantized, "CPU": _quantized}, _quantized_fake,
          _quantized_backward, _keep_quantized)
