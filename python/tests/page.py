@@ -1,19 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The samples of docs/python.md, by the library whose GPU arrays they take."""
+"""The samples of pages of docs, by the library whose GPU arrays they take."""
 import contextlib
 import io
 from pathlib import Path
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "python.md"
+DOCS = Path(__file__).resolve().parents[2] / "docs"
 
 
 NEEDS = {"import cupy": "cupy", "from cuda.core": "cuda.core", 'device="cuda"': "torch"}  # the first that a sample has
 
 
-def samples(library):
-    """Returns samples by the line where each begins. `library` is cupy, cuda.core or torch, or None
+def samples(library, page="python.md"):
+    """Returns samples of a page by the line where each begins. `library` is cupy, cuda.core or torch, or None
     for samples that need no GPU."""
-    found, lines = {}, PAGE.read_text().split("\n")
+    found, lines = {}, (DOCS / page).read_text().split("\n")
     for begin, line in enumerate(lines):
         if line == "```python":
             text = "\n".join(lines[begin + 1:lines.index("```", begin)])
@@ -22,9 +22,9 @@ def samples(library):
     return found
 
 
-def run(text, line):
+def run(text, line, page="python.md"):
     """Runs a sample as a program of its own and returns its output."""
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed):
-        exec(compile("\n" * line + text, str(PAGE), "exec"), {"__name__": "__main__"})
+        exec(compile("\n" * line + text, str(DOCS / page), "exec"), {"__name__": "__main__"})
     return printed.getvalue()

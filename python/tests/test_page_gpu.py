@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The samples of docs/python.md run on the GPU."""
+"""The samples of pages run on the GPU."""
 import unittest
 
 import support
@@ -9,12 +9,15 @@ import page  # noqa: E402
 
 
 class Samples(unittest.TestCase):
+    counts = {"python.md": 5, "pytorch_names.md": 2, "grouped_gemm_package.md": 2}
+
     def test_each_runs(self):
-        samples = page.samples("torch")
-        self.assertEqual(len(samples), 5)
-        for line, text in samples.items():
-            with self.subTest(line=line):
-                page.run(text, line)
+        for name, count in self.counts.items():
+            samples = page.samples("torch", name)
+            self.assertEqual(len(samples), count)
+            for line, text in samples.items():
+                with self.subTest(name, line=line):
+                    page.run(text, line, name)
 
 
 if __name__ == "__main__":

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Puts tmap behind PyTorch's own grouped products, so that programs need not change.
+"""Makes PyTorch's own grouped products call tmap, so that programs need not change.
 
 `install()` replaces the CUDA kernels of `aten::_grouped_mm`, `aten::_scaled_grouped_mm` and
 `aten::_scaled_grouped_mm_v2`. `torch.nn.functional.grouped_mm` and `scaled_grouped_mm` call them,

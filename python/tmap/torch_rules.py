@@ -27,7 +27,7 @@ EIGHT_BITS = "tmap multiplies float8_e4m3fn, [rows, k] by [groups, k, n], both w
 SCALES = "scales are not float32, one for each row of a and each column of b"
 RECIPES = "the scales are not of rows and columns"
 ADDRESS = "an operand does not begin at a multiple of 16 bytes"
-CARVEOUT = "PyTorch was told to leave multiprocessors free"
+CARVEOUT = "PyTorch is set to leave multiprocessors free"
 
 _MOST_GROUPS = 1023
 _LINE_BYTES = 16
@@ -88,7 +88,7 @@ def refuse_scaled(a: Form, b: Form, a_scales: Form, b_scales: Form, offs: Option
 
 
 def refuse_recipes(scale_counts, recipes, swizzles, contraction) -> Optional[str]:
-    """Judges what `aten::_scaled_grouped_mm_v2` says of the scales of both operands."""
+    """Judges the kinds of scales of a call of `aten::_scaled_grouped_mm_v2`, for both operands."""
     is_simple = (tuple(scale_counts) == (1, 1)
                  and all(tuple(each) == (_ROW_WISE,) for each in recipes)
                  and all(number == _NO_SWIZZLE for each in swizzles for number in each)
