@@ -53,6 +53,8 @@ case $installed in
 esac
 cmp "$library" "$installed/libtmap.so"
 diff --recursive --exclude=libtmap.so --exclude=__pycache__ --exclude=LICENSE --exclude=copyright --exclude=include "$package/tmap" "$installed"
+diff --recursive --exclude=__pycache__ "$package/tmap_autoload" "$installed/../tmap_autoload"
+environment/bin/python -c 'from importlib.metadata import entry_points as found; found(group="torch.backends", name="tmap")["tmap"].load()'
 diff --recursive "$package/../include" "$installed/include"
 cmp "$package/../LICENSE" "$installed/LICENSE"
 grep --quiet spdlog "$installed/copyright"
