@@ -126,14 +126,16 @@ def random_call(draw):
     return *(random_matrix(draw, shape) for shape in shapes[ranks]), cases.offsets("cpu", (8, 8, 8))
 
 
-def random_matrix(draw, shape):
+def random_matrix(draw, shape, dtype=BF16, unit=8):
     *groups, rows, columns = shape
     is_turned = draw.random() < 0.5
     lines, elements = (columns, rows) if is_turned else (rows, columns)
-    pitch = draw.choice((0, elements, elements, -(-elements // 8) * 8, elements + 8, elements + 4))
+    whole = -(-elements // unit) * unit
+    pitch = draw.choice((0, elements, elements, whole, elements + unit, elements + unit // 2))
     strides = (1, pitch) if is_turned else (pitch, 1)
-    between = [draw.choice((0, lines * pitch, lines * pitch, lines * pitch + 8, lines * pitch + 4))] * len(groups)
-    return torch.zeros(8192, dtype=BF16).as_strided(shape, (*between, *strides))
+    between = draw.choice((0, lines * pitch, lines * pitch, lines * pitch + unit, lines * pitch + unit // 2))
+    device = "cpu" if dtype is BF16 else "meta"  # PyTorch multiplies 8 bits on no CPU
+    return torch.zeros(8192, dtype=dtype, device=device).as_strided(shape, (*[between] * len(groups), *strides))
 
 
 def refused_argument(made):
@@ -190,6 +192,21 @@ class Scaled(unittest.TestCase):
         for i, (reason, found) in enumerate(expected):
             with self.subTest(i):
                 self.assertEqual(found, reason)
+
+    def test_what_is_taken_suits_pytorch_and_the_library(self):
+        draw, taken = random.Random(5), 0
+        for _ in range(600):
+            k, n = draw.choice((16, 24, 32)), draw.choice((8, 16, 48))
+            a, b = (random_matrix(draw, shape, E4M3, 16) for shape in ((24, k), (3, k, n)))
+            scales = [torch.zeros(shape, device="meta") for shape in ((24,), (3, n))]
+            call = a, b, *scales, cases.offsets("meta", (8, 8, 8))
+            if rules.refuse_scaled(*map(rules.form_of, call), False, None, rules.HOPPER) is None:
+                taken += 1
+                made = prepare(a.shape, a.stride(), b.shape, b.stride(), "f8_e4m3", 3, 4, 0)
+                product = torch._scaled_grouped_mm(*call)
+                self.assertEqual((product.shape, product.stride()), (made.out_shape, made.out_strides))
+                self.assertEqual(refused_argument(made), WORKSPACE)
+        self.assertGreater(taken, 10)
 
     def test_recipes(self):
         row_wise = ((1, 1), ([1], [1]), ([0], [0]))
