@@ -78,6 +78,7 @@ class Products(unittest.TestCase):
             (rules.GROUPS, judge(form((48, 8)), form((8, 32)), ends(1024))),
             (rules.GROUPS, judge(a, form((0, 48, 32)), ends(0))),
             (rules.DEVICES, judge(a, b, ends(device=-1))),
+            (rules.DEVICES, judge(a._replace(device=-1), b, ends(), capability=tmap.torch._capability_of(-1))),
             (rules.DEVICES, judge(a, b._replace(device=1), ends())),
             (rules.SHAPES, judge(form((64, 40)), b, ends())),
             (rules.SHAPES, judge(form((0, 48)), b, ends())),
@@ -183,6 +184,7 @@ class Scaled(unittest.TestCase):
             (rules.UNITS, self.judge(a=form((64, 40), (48, 1), E4M3), b=turned(4, 40, 32, dtype=E4M3))),
             (rules.UNITS, self.judge(b=turned(4, 48, 24, dtype=E4M3))),
             (rules.LINES, self.judge(a=form((64, 48), (56, 1), E4M3))),
+            (rules.DEVICES, self.judge(capability=None)),
             (rules.DEVICES, self.judge(a_scales=form((64,), dtype=F32, device=-1))),
             (rules.SCALES, self.judge(a_scales=form((63,), dtype=F32))),
             (rules.SCALES, self.judge(a_scales=form((64,), (2,), F32))),
@@ -360,6 +362,18 @@ class Installing(unittest.TestCase):
         tmap.torch.uninstall()
         self.assertEqual(self.kernels(), before)
         tmap.torch.uninstall()
+
+    def test_kernels_of_others_stay(self):
+        other = torch.library.Library("aten", "IMPL")
+        other.impl("_scaled_grouped_mm", lambda *operands: None, "CUDA")
+        self.addCleanup(other._destroy)
+        before = self.kernels()
+        with self.assertRaises(RuntimeError):
+            tmap.torch.install()
+        self.assertEqual(self.kernels(), before)
+        other._destroy()
+        tmap.torch.install()
+        self.assertNotEqual(self.kernels(), before)
 
     def test_a_with_statement_undoes_what_it_did(self):
         before = self.kernels()

@@ -81,6 +81,7 @@ class Installed(unittest.TestCase):
                  ((half_a, half_b, offs.long()), rules.OFFSETS), ((half_a, half_b), rules.OFFSETS),
                  ((half_a, half_b, offs, torch.zeros(4, 32, device="cuda").bfloat16()), rules.BIAS),
                  ((half_a, half_b, offs, None, torch.float32), rules.RESULT),
+                 ((half_a.cpu(), half_b, offs), rules.DEVICES), ((half_a, half_b.cpu(), offs), rules.DEVICES),
                  ((half_a[:, ::2], half_b, offs), rules.SHAPES), ((padded, half_b[:, :20], offs), rules.UNITS),
                  ((half_a.view(-1)[1:-47].view(63, 48), half_b, cases.offsets("cuda", (8,) * 4)), rules.ADDRESS))
         for i, (call, reason) in enumerate(calls):

@@ -35,7 +35,8 @@ class Calls(NamedTuple):
 
 @lru_cache(maxsize=None)
 def _capability_of(device):
-    return torch.cuda.get_device_capability(device)
+    """Returns that of a device of CUDA, or None: one operand may be elsewhere."""
+    return torch.cuda.get_device_capability(device) if device >= 0 else None
 
 
 class Sockets:
@@ -51,6 +52,13 @@ class Sockets:
         self._originals = {name: original for name in kernels
                            if (original := _kernel_of(name, key)) is not None}
         self._library = torch.library.Library("aten", "IMPL")
+        try:
+            self._replace(kernels, key)
+        except RuntimeError:  # another package has replaced a kernel
+            self.remove()
+            raise
+
+    def _replace(self, kernels, key):
         with warnings.catch_warnings():  # PyTorch warns that kernels are replaced, as they should be
             warnings.filterwarnings("ignore", "Warning only once")
             for name in self._originals:

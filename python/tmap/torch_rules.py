@@ -53,11 +53,11 @@ def form_of_any(tensor: Optional[torch.Tensor]) -> Optional[Form]:
 @lru_cache(maxsize=4096)
 def refuse_product(a: Form, b: Form, offs: Optional[Form], has_bias: bool,
                    out_dtype: Optional[torch.dtype],
-                   capability: Tuple[int, int]) -> Optional[str]:
-    """Judges a call of `aten::_grouped_mm`."""
+                   capability: Optional[Tuple[int, int]]) -> Optional[str]:
+    """Judges a call of `aten::_grouped_mm`. `capability` is None if `a` is on no GPU."""
     ranks = len(a.shape), len(b.shape)
     if capability != HOPPER:
-        return CAPABILITY
+        return DEVICES if capability is None else CAPABILITY
     if a.dtype != b.dtype or a.dtype not in (torch.bfloat16, torch.float16):
         return TYPES
     if has_bias:
@@ -72,11 +72,11 @@ def refuse_product(a: Form, b: Form, offs: Optional[Form], has_bias: bool,
 @lru_cache(maxsize=4096)
 def refuse_scaled(a: Form, b: Form, a_scales: Form, b_scales: Form, offs: Optional[Form],
                   has_terms: bool, out_dtype: Optional[torch.dtype],
-                  capability: Tuple[int, int]) -> Optional[str]:
-    """Judges a call of `aten::_scaled_grouped_mm`. `has_terms`: it has a bias or a scale of the
-    result."""
+                  capability: Optional[Tuple[int, int]]) -> Optional[str]:
+    """Judges a call of `aten::_scaled_grouped_mm` in the same way. `has_terms` is true if it has a
+    bias or a scale of the result."""
     if capability != HOPPER:
-        return CAPABILITY
+        return DEVICES if capability is None else CAPABILITY
     if has_terms:
         return BIAS
     if out_dtype not in (None, torch.bfloat16):
