@@ -363,17 +363,19 @@ class Installing(unittest.TestCase):
         self.assertEqual(self.kernels(), before)
         tmap.torch.uninstall()
 
-    def test_kernels_of_others_stay(self):
+    def test_kernels_of_others_come_next(self):
         other = torch.library.Library("aten", "IMPL")
-        other.impl("_scaled_grouped_mm", lambda *operands: None, "CUDA")
+        other.impl("_grouped_mm", lambda a, *operands: a.new_full((1,), 7), "CPU")
         self.addCleanup(other._destroy)
-        before = self.kernels()
-        with self.assertRaises(RuntimeError):
-            tmap.torch.install()
-        self.assertEqual(self.kernels(), before)
+        operands = torch.randn(64, 48).bfloat16(), torch.randn(4, 48, 32).bfloat16(), cases.offsets("cpu")
+        sockets = tmap.torch.Sockets("CPU", lambda device: (8, 0))
+        self.addCleanup(sockets.remove)
+        self.assertEqual(torch._grouped_mm(*operands).tolist(), [7])
+        self.assertEqual(sockets.calls()["_grouped_mm"].passed, {rules.CAPABILITY: 1})
+        sockets.remove()
+        self.assertEqual(torch._grouped_mm(*operands).tolist(), [7])
         other._destroy()
-        tmap.torch.install()
-        self.assertNotEqual(self.kernels(), before)
+        self.assertEqual(torch._grouped_mm(*operands).shape, (64, 32))
 
     def test_a_with_statement_undoes_what_it_did(self):
         before = self.kernels()

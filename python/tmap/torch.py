@@ -52,17 +52,10 @@ class Sockets:
         self._originals = {name: original for name in kernels
                            if (original := _kernel_of(name, key)) is not None}
         self._library = torch.library.Library("aten", "IMPL")
-        try:
-            self._replace(kernels, key)
-        except RuntimeError:  # another package has replaced a kernel
-            self.remove()
-            raise
-
-    def _replace(self, kernels, key):
         with warnings.catch_warnings():  # PyTorch warns that kernels are replaced, as they should be
             warnings.filterwarnings("ignore", "Warning only once")
             for name in self._originals:
-                self._library.impl(name, kernels[name], key, with_keyset=True)
+                self._library.impl(name, kernels[name], key, with_keyset=True, allow_override=True)
 
     def remove(self):
         self._library._destroy()
