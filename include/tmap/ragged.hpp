@@ -174,6 +174,7 @@ enum class scale_block : std::uint32_t {
   row,            ///< a whole row
   block_1x128,    ///< 128 elements of a row
   block_128x128,  ///< 128 elements of each of 128 rows; rank 2 to 5
+  block_128x1,    ///< 128 elements of a column; the destination's dims 0 and 1 are exchanged; rank 2 to 5
 };
 
 struct quantize_values {
@@ -185,15 +186,21 @@ struct quantize_values {
 };
 
 /// Rounds each tensor to 8 bits with a scale for each block, so that value = destination * scale.
-/// Both sides have the same dims. `scales` are f32, of the source's rank. Their dims count the
-/// blocks:
+/// Both sides have the same dims, but `block_128x1` exchanges dims 0 and 1 of the destination, as
+/// `transpose` does. `scales` are f32, of the source's rank. Their dims count the blocks of the
+/// source:
 ///
 /// - `row`: dim 0 is 1.
 /// - `block_1x128`: dim 0 is that of the source over 128, rounded up.
 /// - `block_128x128`: dims 0 and 1 are those of the source over 128, rounded up.
+/// - `block_128x1`: dim 1 is that of the source over 128, rounded up.
 ///
 /// All other dims are those of the source. With `transposed_scales` a contiguous dim 0 of the
 /// scales follows the rows. Scales of other dims are a `mismatch`. They may overlap neither side.
+///
+/// `block_128x1` makes the bytes that `transpose` and then `quantize` with `block_1x128` make, in
+/// one pass. Without `transposed_scales`, its scales are those that `block_1x128` makes with
+/// `transposed_scales`.
 ///
 /// With *top* as the largest magnitude in a block, and *most* as the largest finite value of `to`
 /// (448 or 57344):

@@ -79,7 +79,8 @@ __device__ bool has_plain_scales(const side_extents& tensor, const side_extents&
 __device__ inline bool has_plain_terms_with_scales(const plan_arguments& plan) {
   const bool are_tensors = plan.source.kind == side_kind::tensors && plan.destination.kind == side_kind::tensors &&
                            plan.scales.kind == side_kind::tensors;
-  return are_tensors && plan.limits.window_count == 0 && plan.routes.policy != route_policy::force;
+  return are_tensors && plan.relation == shape_relation::equal && plan.limits.window_count == 0 &&
+         plan.routes.policy != route_policy::force;
 }
 
 }  // namespace detail

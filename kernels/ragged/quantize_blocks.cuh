@@ -74,8 +74,8 @@ __device__ __noinline__ void quantize_parts(const scaled_rows& part, const lane_
     std::uint32_t tops[batch];
 #pragma unroll
     for (std::uint32_t k = 0; k < batch; ++k) tops[k] = held[k].top();
-    const auto made = scale_of_top<From, To>(join_tops_of_chunks(tops), powers_of_two);
-    const std::uint32_t scaled = first + 2 * chunk_of_lane<batch>();
+    const auto made = scale_of_top<From, To>(join_tops_of_blocks(tops), powers_of_two);
+    const std::uint32_t scaled = first + 2 * block_of_lane<batch>();
     if (threadIdx.x % (half_warp / batch) == 0 && scaled < blocks.count) *blocks.scale(scaled) = made.scale;
 #pragma unroll
     for (std::uint32_t k = 0; k < batch; ++k) {
@@ -118,7 +118,7 @@ __global__ void __launch_bounds__(row_threads, threads_per_multiprocessor / row_
   const worker_share share = share_of(work, warp * gridDim.x + blockIdx.x, gridDim.x * row_warps);
   visit_pieces(work, own, share.pieces, [&](const planned_tensor& tensor, std::uint64_t within) {
     visit_row_ranges(tensor, work.rule, within, [&](const row_range& range) {
-      set_part<From>(own, work, tensor, range, 1);
+      set_part<From>(own.part, work, tensor, range, {width, 1});
       if (own.part.is_dense(width, sizeof(value_word<From>))) {
         quantize_parts<From, To, true, true>(own.part, ring, share.within, powers_of_two);
       } else if (own.part.is_wide()) {

@@ -45,15 +45,23 @@ struct row_range {
   std::uint32_t rows;
 };
 
-/// Returns the place of a range. `block_columns` and `block_rows` are those of a block with a
-/// scale.
-template <std::uint32_t ElementBytes>
+/// The extents of a box along dims 0 and 1.
+struct box_extents {
+  std::uint32_t columns;
+  std::uint32_t rows;
+};
+
+/// Returns the place of a range. `block` has the extents of a block with a scale. With `IsTurned`,
+/// columns of the source are rows of the destination.
+template <std::uint32_t ElementBytes, bool IsTurned>
 __device__ scaled_rows place_range(const planned_tensor& tensor, const planned_scales& scales, const row_range& range,
-                                   std::uint32_t block_columns, std::uint32_t block_rows) {
+                                   const box_extents& block) {
+  const std::uint64_t line = IsTurned ? range.first : range.row;
+  const std::uint64_t at = IsTurned ? range.row : range.first;
   scaled_rows made{
       tensor.source + range.row * tensor.source_stride[0] + range.first * ElementBytes,
-      tensor.destination + range.row * tensor.destination_stride[0] + range.first,
-      scales.address + range.row / block_rows * scales.stride[0] + range.first / block_columns * scales.step,
+      tensor.destination + line * tensor.destination_stride[0] + at,
+      scales.address + range.row / block.rows * scales.stride[0] + range.first / block.columns * scales.step,
       tensor.source_stride[0],
       tensor.destination_stride[0],
       scales.stride[0],
@@ -102,19 +110,19 @@ __device__ void visit_row_ranges(const planned_tensor& tensor, const piece_rule&
   }
 }
 
-/// Returns the range of a piece that is a square box of `width`.
-__device__ inline row_range square_range(const planned_tensor& tensor, std::uint64_t within, std::uint32_t width) {
-  const std::uint64_t across = detail::divide(tensor.dim[0] + width - 1, width);
-  const std::uint64_t down = detail::divide(tensor.dim[1] + width - 1, width);
+/// Returns the range of a piece that is a box.
+__device__ inline row_range box_range(const planned_tensor& tensor, std::uint64_t within, const box_extents& box) {
+  const std::uint64_t across = detail::divide(tensor.dim[0] + box.columns - 1, box.columns);
+  const std::uint64_t down = detail::divide(tensor.dim[1] + box.rows - 1, box.rows);
   const std::uint64_t line = detail::divide(within, across);
   row_range range{};
   range.slice = detail::divide(line, down);
-  range.row = (line - range.slice * down) * width;
-  range.first = (within - line * across) * width;
+  range.row = (line - range.slice * down) * box.rows;
+  range.first = (within - line * across) * box.columns;
   const std::uint64_t columns = tensor.dim[0] - range.first;
   const std::uint64_t rows = tensor.dim[1] - range.row;
-  range.columns = columns < width ? columns : width;
-  range.rows = rows < width ? static_cast<std::uint32_t>(rows) : width;
+  range.columns = columns < box.columns ? columns : box.columns;
+  range.rows = rows < box.rows ? static_cast<std::uint32_t>(rows) : box.rows;
   return range;
 }
 

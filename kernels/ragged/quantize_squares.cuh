@@ -83,7 +83,7 @@ __global__ void __launch_bounds__(square_threads<From>, threads_per_multiprocess
   };
   visit_pieces(work, own, pieces_of(work, blockIdx.x, gridDim.x),
                [&](const planned_tensor& tensor, std::uint64_t within) {
-                 set_part<From>(own, work, tensor, square_range(tensor, within, width), width);
+                 set_part<From>(own.part, work, tensor, box_range(tensor, within, {width, width}), {width, width});
                  const square_part<From> next(own.part);
                  const bool is_wide = own.part.is_wide();
 #pragma unroll

@@ -68,13 +68,13 @@ __device__ void visit_pieces(const planned_work& work, walk_shared& shared, cons
 }
 
 /// Writes the part of a tensor that the warp works on next.
-template <value_type From>
-__device__ void set_part(walk_shared& shared, const planned_work& work, const planned_tensor& tensor,
-                         const row_range& range, std::uint32_t block_rows) {
+template <value_type From, bool IsTurned = false>
+__device__ void set_part(scaled_rows& shared, const planned_work& work, const planned_tensor& tensor,
+                         const row_range& range, const box_extents& block) {
   const planned_scales& scales = work.scales[tensor.tensor];
-  const scaled_rows part = place_range<ragged::value_bytes(From)>(tensor, scales, range, width, block_rows);
+  const scaled_rows part = place_range<ragged::value_bytes(From), IsTurned>(tensor, scales, range, block);
   __syncwarp();
-  if (threadIdx.x % 32 == 0) shared.part = part;
+  if (threadIdx.x % 32 == 0) shared = part;
   __syncwarp();
 }
 

@@ -209,7 +209,7 @@ __global__ void __launch_bounds__(row_threads, threads_per_multiprocessor / row_
     visit_row_ranges(tensor, work.rule, within, [&](row_range range) {
       if (range.first != 0) return;  // the row's first piece does all of it
       range.columns = tensor.dim[0];
-      set_part<From>(own, work, tensor, range, 1);
+      set_part<From>(own.part, work, tensor, range, {width, 1});
       if (own.part.is_wide()) {
         quantize_rows<From, To, true>(own.part, ring, share.within, powers_of_two, tops, turn);
       } else {

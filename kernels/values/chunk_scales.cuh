@@ -25,12 +25,12 @@ __device__ std::uint32_t join_tops(std::uint32_t mine) {
   return mine;
 }
 
-/// Returns the largest top of one of the `Count` chunks that each lane of half a warp has. A lane
-/// gets that of chunk `chunk_of_lane`. Each exchange halves the chunks that a lane is still
-/// concerned with.
-template <std::uint32_t Count>
-__device__ std::uint32_t join_tops_of_chunks(std::uint32_t (&tops)[Count]) {
-  std::uint32_t distance = half_warp / 2;
+/// Returns the largest top of one of the `Count` blocks that each of `Width` neighbouring lanes has
+/// a part of. A lane gets that of block `block_of_lane`. Each exchange halves the blocks that a
+/// lane is still concerned with.
+template <std::uint32_t Width = half_warp, std::uint32_t Count>
+__device__ std::uint32_t join_tops_of_blocks(std::uint32_t (&tops)[Count]) {
+  std::uint32_t distance = Width / 2;
 #pragma unroll
   for (std::uint32_t left = Count / 2; left != 0; left /= 2, distance /= 2) {
     const bool is_upper = (threadIdx.x & distance) != 0;
@@ -45,9 +45,9 @@ __device__ std::uint32_t join_tops_of_chunks(std::uint32_t (&tops)[Count]) {
   for (; distance != 0; distance /= 2) tops[0] = max(tops[0], __shfl_xor_sync(~0u, tops[0], distance));
   return tops[0];
 }
-template <std::uint32_t Count>
-__device__ std::uint32_t chunk_of_lane() {
-  return threadIdx.x % half_warp / (half_warp / Count);
+template <std::uint32_t Count, std::uint32_t Width = half_warp>
+__device__ std::uint32_t block_of_lane() {
+  return threadIdx.x % Width / (Width / Count);
 }
 
 /// Returns the scale of a block whose largest magnitude has the bits `top`.

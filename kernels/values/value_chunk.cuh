@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Holds eight neighbouring values of a row in the registers of a lane.
+// Holds neighbouring values of a row in the registers of a lane, mostly eight.
 
 #include "kernels/values/value_words.cuh"
 
@@ -34,10 +34,10 @@ struct f8_chunk {
 
 /// Values next to each other in a row, in the registers of a lane. A register holds all that fit in
 /// it: a loop that loads ahead would else need one for each value.
-template <value_type From>
+template <value_type From, std::uint32_t Values = chunk_values>
 struct chunk {
   using word = value_word<From>;
-  static constexpr std::uint32_t bytes = chunk_values * sizeof(word);
+  static constexpr std::uint32_t bytes = Values * sizeof(word);
   static constexpr std::uint32_t per_register = sizeof(std::uint32_t) / sizeof(word);
   /// The chunks that a lane holds at once.
   static constexpr std::uint32_t most = lane_bytes / bytes;
@@ -52,6 +52,10 @@ struct chunk {
     bits[4 * i + 3] = unit.w;
   }
 
+  __device__ uint4 unit(std::uint32_t i) const {
+    return {bits[4 * i], bits[4 * i + 1], bits[4 * i + 2], bits[4 * i + 3]};
+  }
+
   /// Loads the first `count` values. The others become 0. With `IsWide`, there are all or none, and
   /// the address is a multiple of 16.
   template <bool IsWide>
@@ -64,13 +68,13 @@ struct chunk {
         set_unit(i, unit);
       }
     } else {
-      alignas(sizeof(std::uint32_t)) word words[chunk_values];
+      alignas(sizeof(std::uint32_t)) word words[Values];
 #pragma unroll
-      for (std::uint32_t i = 0; i < chunk_values; ++i) {
+      for (std::uint32_t i = 0; i < Values; ++i) {
         words[i] = i < count ? reinterpret_cast<const word*>(address)[i] : word{};
       }
 #pragma unroll
-      for (std::uint32_t i = 0; i < chunk_values / per_register; ++i) {
+      for (std::uint32_t i = 0; i < Values / per_register; ++i) {
         bits[i] = reinterpret_cast<const std::uint32_t*>(words)[i];
       }
     }
@@ -88,27 +92,50 @@ struct chunk {
   /// larger than all others.
   __device__ std::uint32_t top() const {
     std::uint32_t most_bits = 0;
-    if constexpr (From == value_type::f32) {
 #pragma unroll
-      for (const std::uint32_t value : bits) most_bits = max(most_bits, value & 0x7fffffffu);
+    for (const std::uint32_t held : bits) most_bits = larger(most_bits, held);
+    if constexpr (From == value_type::f32) {
       return most_bits;
     } else {
-#pragma unroll
-      for (const std::uint32_t both : bits) most_bits = __vmaxu2(most_bits, both & 0x7fff7fffu);
       return max(most_bits & 0xffffu, most_bits >> 16);
+    }
+  }
+
+  /// Replaces each value by the bits of its own magnitude or the other's, the larger one. The
+  /// values are such bits already, or 0.
+  __device__ void raise_to(const chunk& other) {
+#pragma unroll
+    for (std::uint32_t i = 0; i < Values / per_register; ++i) bits[i] = larger(bits[i], other.bits[i]);
+  }
+  /// Returns the bits of value `i`, which are a magnitude.
+  __device__ std::uint32_t magnitude(std::uint32_t i) const {
+    if constexpr (From == value_type::f32) {
+      return bits[i];
+    } else {
+      return bits[i / 2] >> i % 2 * 16 & 0xffffu;
     }
   }
 
   /// Returns the values times `factor`, rounded.
   template <value_type To>
   __device__ f8_chunk rounded(float factor) const {
-    std::uint32_t pairs[chunk_values / 2];
+    static_assert(Values == chunk_values);
+    std::uint32_t pairs[Values / 2];
 #pragma unroll
-    for (std::uint32_t i = 0; i < chunk_values / 2; ++i) {
-      const float2 both{(*this)[2 * i] * factor, (*this)[2 * i + 1] * factor};
-      pairs[i] = __nv_cvt_float2_to_fp8x2(both, __NV_SATFINITE, To == value_type::f8_e4m3 ? __NV_E4M3 : __NV_E5M2);
+    for (std::uint32_t i = 0; i < Values / 2; ++i) {
+      pairs[i] = f8_pair<To>((*this)[2 * i] * factor, (*this)[2 * i + 1] * factor);
     }
     return {{pairs[0] | pairs[1] << 16, pairs[2] | pairs[3] << 16}};
+  }
+
+ private:
+  /// Returns the larger magnitude of each value in a register, the first of which are magnitudes.
+  __device__ static std::uint32_t larger(std::uint32_t magnitudes, std::uint32_t values) {
+    if constexpr (From == value_type::f32) {
+      return max(magnitudes, values & 0x7fffffffu);
+    } else {
+      return __vmaxu2(magnitudes, values & 0x7fff7fffu);
+    }
   }
 };
 

@@ -44,6 +44,12 @@ __device__ value_word<Type> from_float(float value) {
   if constexpr (Type == value_type::f8_e5m2) return __nv_cvt_float_to_fp8(value, __NV_SATFINITE, __NV_E5M2);
 }
 
+/// Rounds two values to 8 bits. The first one is the lower byte.
+template <value_type To>
+__device__ std::uint32_t f8_pair(float first, float second) {
+  return __nv_cvt_float2_to_fp8x2({first, second}, __NV_SATFINITE, To == value_type::f8_e4m3 ? __NV_E4M3 : __NV_E5M2);
+}
+
 /// Calls `use` with a constant for each type.
 template <class Use>
 __host__ __device__ auto with_type(value_type type, const Use& use) {

@@ -123,7 +123,7 @@ void check_line_scales(arguments& given, const weight_problem& problem) {
   if (!has_8_bits(problem.type)) return;
   given.equal(problem.b_scales.line_stride, 1, b_name.member("line_stride"),
               "is {found}; scales of neighbouring columns follow each other, as ragged::quantize with "
-              "transposed_scales writes them, so it must be {allowed}");
+              "block_128x1 writes them, so it must be {allowed}");
 }
 
 void check_b(arguments& given, const row_problem& problem) {

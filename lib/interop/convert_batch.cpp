@@ -23,6 +23,7 @@ static_assert(mirrors(TMAP_VALUE_F8_E4M3, value_type::f8_e4m3) && mirrors(TMAP_V
 static_assert(mirrors(TMAP_ROWS_SUM, row_reduction::sum) && mirrors(TMAP_ROWS_MAX, row_reduction::max));
 static_assert(mirrors(TMAP_SCALE_ROW, scale_block::row) && mirrors(TMAP_SCALE_1X128, scale_block::block_1x128));
 static_assert(mirrors(TMAP_SCALE_128X128, scale_block::block_128x128));
+static_assert(mirrors(TMAP_SCALE_128X1, scale_block::block_128x1));
 
 static_assert(mirrors(TMAP_PATCH_ADDRESS, patch_address) && mirrors(TMAP_PATCH_DIM(4), patch_dim(4)));
 static_assert(mirrors(TMAP_PATCH_STRIDE(3), patch_stride(3)) && mirrors(TMAP_PATCH_BOX(4), patch_box(4)));

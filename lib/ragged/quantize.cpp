@@ -19,9 +19,22 @@ using simulator::tensor_pair;
 
 tmap::detail::scale_grid grid_of(const quantize_values& values) {
   constexpr std::uint32_t width = tmap::detail::scale_block_width;
-  const bool is_row = values.block == scale_block::row;
-  const bool is_square = values.block == scale_block::block_128x128;
-  return {is_row ? 0 : width, is_square ? width : 1, values.transposed_scales};
+  const bool is_transposed = values.transposed_scales;
+  switch (values.block) {
+    case scale_block::row: return {0, 1, is_transposed};
+    case scale_block::block_1x128: return {width, 1, is_transposed};
+    case scale_block::block_128x128: return {width, width, is_transposed};
+    default: return {1, width, is_transposed};
+  }
+}
+
+/// Returns whether columns of the source are rows of the destination.
+bool is_turned(const quantize_values& values) {
+  return values.block == scale_block::block_128x1;
+}
+
+kernels::shape_relation relation_of(const quantize_values& values) {
+  return is_turned(values) ? kernels::shape_relation::swapped : kernels::shape_relation::equal;
 }
 
 void check_types(support::arguments& given, const quantize_values& values, const support::argument& name) {
@@ -30,7 +43,7 @@ void check_types(support::arguments& given, const quantize_values& values, const
     given.refuse(name.member("to"), "is {found}; it must be f8_e4m3 (4) or f8_e5m2 ({allowed})",
                  static_cast<std::uint64_t>(values.to), static_cast<std::uint64_t>(value_type::f8_e5m2));
   }
-  given.enumerator(values.block, scale_block::block_128x128, name.member("block"));
+  given.enumerator(values.block, scale_block::block_128x1, name.member("block"));
 }
 
 result<void> check_quantize(const tensor_batch& source, const tensor_batch& destination, const tensor_batch& scales,
@@ -41,8 +54,8 @@ result<void> check_quantize(const tensor_batch& source, const tensor_batch& dest
   check_values(given, {source, "source"}, value_bytes(values.from), {destination, "destination"},
                value_bytes(values.to));
   check_values(given, {source, "source"}, value_bytes(values.from), {scales, "scales"}, f32_bytes);
-  const bool has_rows = values.block == scale_block::block_128x128 || values.transposed_scales;
-  if (has_rows) given.at_least(source.rank, 2, "source.rank");
+  const bool has_columns = values.block == scale_block::block_128x128 || is_turned(values) || values.transposed_scales;
+  if (has_columns) given.at_least(source.rank, 2, "source.rank");
   check_call(given, with);
   return given.outcome();
 }
@@ -64,11 +77,17 @@ struct block_place {
   std::uint64_t columns;
 };
 
-/// Calls `use(number of the element)` for each element of a block.
+/// Calls `use(number of the element, its number in the destination)` for each element of a block.
 template <class Use>
 void visit_block(const quantized& tensor, const block_place& block, Use&& use) {
+  const auto& dim = tensor.source.dim;
   for (std::uint64_t row = block.row; row < block.row + block.rows; ++row) {
-    for (std::uint64_t k = 0; k < block.columns; ++k) use(row * tensor.source.dim[0] + block.column + k);
+    const std::uint64_t slice = row / dim[1] * dim[1];
+    for (std::uint64_t column = block.column; column < block.column + block.columns; ++column) {
+      const std::uint64_t number = row * dim[0] + column;
+      const std::uint64_t turned = slice * dim[0] + column * dim[1] + (row - slice);
+      use(number, is_turned(tensor.values) ? turned : number);
+    }
   }
 }
 
@@ -76,15 +95,15 @@ float quantize_block(quantized& tensor, const block_place& block) {
   const quantize_values& values = tensor.values;
   const std::uint64_t item = value_bytes(values.from);
   float top = 0;
-  visit_block(tensor, block, [&](std::uint64_t i) {
+  visit_block(tensor, block, [&](std::uint64_t i, std::uint64_t) {
     const float magnitude = std::fabs(simulator::load_value(values.from, tensor.elements.data() + i * item));
     const bool is_finite = magnitude <= std::numeric_limits<float>::max();
     top = is_finite ? std::max(top, magnitude) : std::numeric_limits<float>::infinity();
   });
   const auto made = tmap::detail::scale_of(top, tmap::detail::largest_f8(values.to), values.powers_of_two);
-  visit_block(tensor, block, [&](std::uint64_t i) {
+  visit_block(tensor, block, [&](std::uint64_t i, std::uint64_t made_at) {
     const float value = simulator::load_value(values.from, tensor.elements.data() + i * item);
-    simulator::store_value(values.to, value * made.inverse, tensor.made.data() + i);
+    simulator::store_value(values.to, value * made.inverse, tensor.made.data() + made_at);
   });
   return made.scale;
 }
@@ -133,8 +152,8 @@ result<void> quantize_on_host(const tensor_batch& source, const tensor_batch& de
     pair.scales = scale_places.next();
   };
   const tmap::detail::scale_grid grid = grid_of(values);
-  const auto terms = simulator::terms_of(kernels::shape_relation::equal, source.element_bytes,
-                                         destination.element_bytes, source.count, with);
+  const auto terms =
+      simulator::terms_of(relation_of(values), source.element_bytes, destination.element_bytes, source.count, with);
   return simulator::for_each_pair({batch_call::ragged_quantize, source.count, &grid}, terms, with, next,
                                   [&](const tensor_pair& pair, const route_options& routes) -> result<void> {
                                     if (!pair.status.is_good()) return {};
@@ -151,7 +170,7 @@ result<void> quantize(const tensor_batch& source, const tensor_batch& destinatio
   const on_stream* const where = stream_of(with);
   if (where == nullptr) return quantize_on_host(source, destination, scales, values, with);
   if (const auto checked = check_workspace_of(source, where->scratch); !checked || source.count == 0) return checked;
-  operation op{tensors_of(source), tensors_of(destination), kernels::shape_relation::equal, max_rank,
+  operation op{tensors_of(source), tensors_of(destination), relation_of(values), max_rank,
                kernels::quantize_pieces(values, source.rank)};
   op.scales = kernels::scale_side{tensors_of(scales), grid_of(values)};
   return enqueue(batch_call::ragged_quantize, op, *where, with, [&](const planned_operation& plan) {

@@ -227,6 +227,25 @@ class RaggedCases:
                 self.assertLessEqual(float((abs(e4m3(self.get(found)) * scale - part) - abs(part) / 16 - scale / 512).max()),
                                      1e-5)
 
+    def test_quantize_columns(self):
+        parts = [part for part in self.parts(self.values(200)) if len(part)]
+        for transposed in (False, True):
+            shapes = [(200, 1) if transposed else (1, 200) for _ in parts]
+            scales, factors = self.lists([np.zeros(shape, np.float32) for shape in shapes])
+            wanted_scales, wanted_factors = self.lists([np.zeros(shape, np.float32) for shape in shapes])
+            to, wanted = ([self.put(np.full((200, len(part)), 77, np.uint8)) for part in parts] for _ in range(2))
+            turned, _ = self.lists([np.ascontiguousarray(part.T) for part in parts])
+            dims = [self.put(np.array([shape(part) for part in parts])) for shape in (len, lambda part: 200)]
+
+            def columns(arrays):
+                addresses = self.put(np.array([self.address(array) for array in arrays], np.uint64))
+                return ragged.Columns(addresses, dims, dtype="f8_e4m3")
+
+            ragged.quantize(self.lists(parts)[0], columns(to), scales, block="128x1", transposed_scales=transposed)
+            ragged.quantize(turned, columns(wanted), wanted_scales, transposed_scales=not transposed)
+            for one, other in zip((*to, *factors), (*wanted, *wanted_factors)):
+                self.check(one, self.get(other))
+
     def test_shapes_in_columns(self):
         parts = [self.put(part) for part in self.parts(self.values(4)) if len(part)]
         to, arrays = self.lists([np.zeros(part.shape, np.float32) for part in parts])

@@ -65,7 +65,7 @@ class ScaledCases(Operands):
     def test_rounding_is_that_of_ragged_quantize(self):
         for values, block, dtype, powers in itertools.product(
                 (self.x, self.weights, self.x.float()[:, ::2], self.x.half()[:, 3:200], self.x[0].expand(9, K)),
-                ("row", "1x128", "128x128"), (E4M3, E5M2), (False, True)):
+                ("row", "1x128", "128x128", "128x1"), (E4M3, E5M2), (False, True)):
             with self.subTest(shape=tuple(values.shape), block=block, dtype=dtype, powers=powers):
                 out, scales = OPS.quantize(values, block=block, dtype=dtype, powers_of_two=powers)
                 wanted, factors = torch.empty_like(out), torch.full_like(scales, 77)

@@ -18,7 +18,7 @@ from ._numbers import choice, status_bits
 VALUE_TYPES = ("u8", "f16", "bf16", "f32", "f8_e4m3", "f8_e5m2")
 FLOATS = ("f32", "f16", "bf16")
 REDUCTIONS = ("sum", "max")
-SCALE_BLOCKS = ("row", "1x128", "128x128")
+SCALE_BLOCKS = ("row", "1x128", "128x128", "128x1")
 
 
 class Fault(enum.IntFlag):

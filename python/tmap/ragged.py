@@ -181,10 +181,11 @@ def reduce_rows(source, destination, *, reduction: str = "sum", **options) -> No
 def quantize(source, destination, scales, *, block: str = "1x128", powers_of_two: bool = False,
              transposed_scales: bool = False, **options) -> None:
     """Rounds elements of f32, f16 or bf16 to f8_e4m3 or f8_e5m2 with a scale for each block, so
-    that value = destination * scale. A block is a "row", "1x128" or "128x128" elements of the last
-    two dims. `scales`, f32, has the source's shapes with blocks in place of elements; a row is one
-    block. With `transposed_scales` its last two dims are exchanged. `powers_of_two` rounds scales
-    up. A block with a NaN or an infinity becomes NaN, and so does its scale."""
+    that value = destination * scale. A block is a "row", "1x128", "128x128" or "128x1" elements of
+    the last two dims. With "128x1", the last two dims of the destination are exchanged. `scales`,
+    f32, has the source's shapes with blocks in place of elements; a row is one block. With
+    `transposed_scales` its last two dims are exchanged. `powers_of_two` rounds scales up. A block
+    with a NaN or an infinity becomes NaN, and so does its scale."""
     values = c.QuantizeValues(block=choice(block, SCALE_BLOCKS, "block"),
                               powers_of_two=bool(powers_of_two),
                               transposed_scales=bool(transposed_scales))

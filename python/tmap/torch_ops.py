@@ -17,9 +17,9 @@ grouped_scaled_mm(a, b, a_scales, b_scales, offs, bias=None, out_dtype=None, *,
     bfloat16 or float32.
 quantize(values, *, block="1x128", dtype=None, powers_of_two=False)
     Rounds values [rows, k] or [groups, n, k] to 8 bits as `tmap.ragged.quantize` does: rows with
-    block "1x128", weights with "128x128", or both with "row". `dtype` None is float8_e4m3fn.
-    Returns the 8-bit values and their scales, for "row" one for each row. Has no gradient, and
-    refuses values that want one.
+    block "1x128", weights with "128x128", or both with "row". With "128x1" it makes the transpose,
+    [k, rows]. `dtype` None is float8_e4m3fn. Returns the 8-bit values and their scales, for "row"
+    one for each row. Has no gradient, and refuses values that want one.
 grouped_quantized_mm(x, b, b_scales, offs, bias=None, weights=None, out_dtype=None, *,
                      gradient_dtype=None, powers_of_two=False)
     Quantizes rows `x` of bfloat16 to float8_e4m3fn, and multiplies as grouped_scaled_mm does. The

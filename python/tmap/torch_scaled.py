@@ -45,13 +45,13 @@ def _quantize_fake(values, *, block="1x128", dtype=None, powers_of_two=False):
     check_type("the result", dtype or E4M3, _EIGHT_BITS)
     if values.dim() not in (2, 3):
         raise ValueError(f"values have 2 or 3 dims, not {values.dim()}")
-    *shape, columns = values.shape
-    if block == "128x128":
-        shape[-1] = -(-shape[-1] // SCALED_ELEMENTS)
-    if block != "row":
-        shape.append(-(-columns // SCALED_ELEMENTS))
-    return (values.new_empty(values.shape, dtype=dtype or E4M3),
-            values.new_empty(shape, dtype=torch.float32))
+    *outer, rows, columns = values.shape
+    down, across = -(-rows // SCALED_ELEMENTS), -(-columns // SCALED_ELEMENTS)
+    of_scales = {"row": (rows,), "1x128": (rows, across), "128x128": (down, across),
+                 "128x1": (down, columns)}[block]
+    of_values = (columns, rows) if block == "128x1" else (rows, columns)
+    return (values.new_empty((*outer, *of_values), dtype=dtype or E4M3),
+            values.new_empty((*outer, *of_scales), dtype=torch.float32))
 
 
 def quantize(values, *, block="1x128", dtype=None, powers_of_two=False):

@@ -56,26 +56,26 @@ tmap::gemm::row_problem with_block_scales(tmap::gemm::row_problem problem, const
 // [block_scales]
 
 // [line_scales]
-/// Rounds a matrix of bf16 [lines, rows] to 8 bits, with a scale for each 128 rows of a line.
-/// `scales` [rows / 128, lines] have those of neighbouring lines next to each other.
-tmap::result<void> quantize_lines(const bf16* from, unsigned char* to, float* scales, std::uint64_t lines,
-                                  std::uint64_t rows, tmap::ragged::value_type type, const tmap::ragged::run& run) {
-  const auto placed = [](const auto* first, std::uint64_t columns, std::uint64_t matrix_rows) {
+/// Rounds a matrix of bf16 [rows, columns] to 8 bits [columns, rows], with a scale for each 128
+/// rows of a column. `scales` are [rows / 128, columns].
+tmap::result<void> quantize_columns(const bf16* from, unsigned char* to, float* scales, std::uint64_t rows,
+                                    std::uint64_t columns, tmap::ragged::value_type type,
+                                    const tmap::ragged::run& run) {
+  const auto placed = [](const auto* first, std::uint64_t length, std::uint64_t lines) {
     tmap::map_patch matrix{};
     matrix.global_address = first;
-    matrix.global_dim[0] = columns;
-    matrix.global_dim[1] = matrix_rows;
-    matrix.global_stride_bytes[0] = columns * sizeof(*first);
+    matrix.global_dim[0] = length;
+    matrix.global_dim[1] = lines;
+    matrix.global_stride_bytes[0] = length * sizeof(*first);
     return matrix;
   };
-  const tmap::map_patch places[]{placed(from, rows, lines), placed(to, rows, lines),
-                                 placed(scales, lines, (rows + 127) / 128)};
+  const tmap::map_patch places[]{placed(from, columns, rows), placed(to, rows, columns),
+                                 placed(scales, columns, (rows + 127) / 128)};
   const auto batch_of = [&](std::uint32_t i, std::uint32_t bytes) {
     return tmap::tensor_batch{tmap::patch_array{places + i}, 1, bytes, 2, {}, tmap::array_side::host};
   };
-  return tmap::ragged::quantize(
-      batch_of(0, sizeof(bf16)), batch_of(1, 1), batch_of(2, sizeof(float)),
-      {tmap::ragged::value_type::bf16, type, tmap::ragged::scale_block::block_1x128, false, true}, run);
+  return tmap::ragged::quantize(batch_of(0, sizeof(bf16)), batch_of(1, 1), batch_of(2, sizeof(float)),
+                                {tmap::ragged::value_type::bf16, type, tmap::ragged::scale_block::block_128x1}, run);
 }
 
 /// Changes a product of gradients dy and inputs x to one of dy^T [m, rows] of e5m2 and x^T [n,
@@ -404,19 +404,21 @@ TEST_F(recipes, operands_have_block_scales) {
   });
 }
 
-/// Line i of dy holds 2 to the power i % 5, that of x 2 to the power i % 3.
+/// Column i of dy holds 2 to the power i % 5, that of x 2 to the power i % 3.
 TEST_F(recipes, gradients_of_weights_have_eight_bits) {
   constexpr std::uint64_t rows = 384;
   constexpr int sizes[group_count]{128, 0, 200};
   const std::vector<float> of_dy = powers_of_two(outputs, 5);
   const std::vector<float> of_x = powers_of_two(inputs, 3);
-  const auto lines_of = [](const std::vector<float>& values) {
+  const auto rows_of = [](const std::vector<float>& values) {
     std::vector<bf16> made;
-    for (const float value : values) made.insert(made.end(), rows, __float2bfloat16(value));
+    for (std::uint64_t row = 0; row < rows; ++row) {
+      for (const float value : values) made.push_back(__float2bfloat16(value));
+    }
     return made;
   };
-  const device_array<bf16> dy_lines(lines_of(of_dy));
-  const device_array<bf16> x_lines(lines_of(of_x));
+  const device_array<bf16> dy_rows(rows_of(of_dy));
+  const device_array<bf16> x_rows(rows_of(of_x));
   const device_array<int> groups({sizes[0], sizes[1], sizes[2]});
   const device_array<unsigned char> dy(outputs * rows);
   const device_array<unsigned char> x(inputs * rows);
@@ -425,9 +427,9 @@ TEST_F(recipes, gradients_of_weights_have_eight_bits) {
   const device_array<float> main_grad(std::vector<float>(group_count * outputs * inputs, 0.5f));
   using ragged::value_type;
   TMAP_ASSERT_OK(
-      quantize_lines(dy_lines.data(), dy.data(), dy_scales.data(), outputs, rows, value_type::f8_e5m2, ragged_run()));
+      quantize_columns(dy_rows.data(), dy.data(), dy_scales.data(), rows, outputs, value_type::f8_e5m2, ragged_run()));
   TMAP_ASSERT_OK(
-      quantize_lines(x_lines.data(), x.data(), x_scales.data(), inputs, rows, value_type::f8_e4m3, ragged_run()));
+      quantize_columns(x_rows.data(), x.data(), x_scales.data(), rows, inputs, value_type::f8_e4m3, ragged_run()));
   const gemm::weight_problem problem =
       add_gradient(group_count, rows, {groups.data(), offset_format::sizes, sizeof(int)}, nullptr, outputs, nullptr,
                    inputs, main_grad.data());

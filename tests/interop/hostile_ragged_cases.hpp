@@ -245,7 +245,7 @@ inline std::vector<spoiling> known_to_c() {
   add_numbers(
       all, "quantized.to", quantized, {0, 3, 6, ~0u}, [](a & g) -> auto& { return g.quantized.to; });
   add_numbers(
-      all, "quantized.block", quantized, {3, ~0u}, [](a & g) -> auto& { return g.quantized.block; });
+      all, "quantized.block", quantized, {4, ~0u}, [](a & g) -> auto& { return g.quantized.block; });
   add_numbers(
       all, "quantized.powers_of_two", quantized, {2, ~0u}, [](a & g) -> auto& { return g.quantized.powers_of_two; });
   add_numbers(

@@ -34,7 +34,7 @@ struct some_rows {
 
 /// The result for one or several parts of a matrix, one after the other.
 struct quantized_rows {
-  std::vector<unsigned char> values;  ///< [rows, columns]
+  std::vector<unsigned char> values;  ///< [rows, columns], or the transpose of each part
   std::vector<std::uint32_t> scales;  ///< [blocks of rows, blocks of columns], as bits
 };
 
@@ -44,8 +44,12 @@ class invariant_blocks : public gpu_test, public ::testing::WithParamInterface<s
 
   scale_block block() const { return std::get<0>(GetParam()); }
   std::uint64_t columns() const { return std::get<1>(GetParam()); }
-  std::uint64_t block_rows() const { return block() == scale_block::block_128x128 ? 128 : 1; }
-  std::uint64_t scales_of_row() const { return block() == scale_block::row ? 1 : (columns() + 127) / 128; }
+  bool is_turned() const { return block() == scale_block::block_128x1; }
+  std::uint64_t block_rows() const { return block() >= scale_block::block_128x128 ? 128 : 1; }
+  std::uint64_t scales_of_row() const {
+    if (is_turned()) return columns();
+    return block() == scale_block::row ? 1 : (columns() + 127) / 128;
+  }
 
   std::vector<__nv_bfloat16> draw(std::mt19937_64& random) const {
     std::normal_distribution<float> normal;
@@ -84,7 +88,8 @@ class invariant_blocks : public gpu_test, public ::testing::WithParamInterface<s
     std::uint64_t row = 0;
     for (const some_rows& part : parts) {
       from.push_back(place(source.address(), part.first, part.count, columns(), 2));
-      to.push_back(place(values.address(), row, part.count, columns(), 1));
+      const std::uint64_t begin = values.address() + row * columns();
+      to.push_back(is_turned() ? place(begin, 0, columns(), part.count, 1) : place(begin, 0, part.count, columns(), 1));
       factors.push_back(
           place(scales.address(), row / block_rows(), part.count / block_rows(), scales_of_row(), sizeof(float)));
       row += part.count;
@@ -108,7 +113,10 @@ class invariant_blocks : public gpu_test, public ::testing::WithParamInterface<s
   quantized_rows cut(const quantized_rows& whole, const std::vector<some_rows>& parts) const {
     quantized_rows made;
     for (const some_rows& part : parts) {
-      append(made.values, whole.values, part.first * columns(), part.count * columns());
+      if (!is_turned()) append(made.values, whole.values, part.first * columns(), part.count * columns());
+      for (std::uint64_t column = 0; is_turned() && column < columns(); ++column) {
+        append(made.values, whole.values, column * rows + part.first, part.count);
+      }
       append(made.scales, whole.scales, part.first / block_rows() * scales_of_row(),
              part.count / block_rows() * scales_of_row());
     }
@@ -148,7 +156,7 @@ TEST_P(invariant_blocks, have_the_same_bits_among_any_others) {
 
 INSTANTIATE_TEST_SUITE_P(all, invariant_blocks,
                          ::testing::Combine(::testing::Values(scale_block::row, scale_block::block_1x128,
-                                                              scale_block::block_128x128),
+                                                              scale_block::block_128x128, scale_block::block_128x1),
                                             ::testing::Values(100u, 512u, 1000u, 4096u, 7168u)));
 
 }  // namespace

@@ -104,13 +104,61 @@ TEST_F(quantize_device, every_source_of_extents) {
 }
 
 TEST_F(quantize_device, large_matrices) {
-  for (const scale_block block : {scale_block::row, scale_block::block_1x128, scale_block::block_128x128}) {
+  for (const scale_block block :
+       {scale_block::row, scale_block::block_1x128, scale_block::block_128x128, scale_block::block_128x1}) {
     for (const std::uint64_t rows : {8, 1500}) {
       const quantize_values values{value_type::bf16, value_type::f8_e4m3, block};
       const std::vector<extents> shapes{{{7168, rows, 1, 1, 1}}, {{4096, rows, 1, 1, 1}}};
       expect_quantized(make_quantize_batch(random_, shapes, 2, values, source_form::packed_columns), values,
                        source_form::packed_columns);
     }
+  }
+}
+
+/// Each warp has several tiles, which it loads ahead.
+TEST_F(quantize_device, long_columns) {
+  for (const value_type from : {value_type::bf16, value_type::f32}) {
+    const quantize_values values{from, value_type::f8_e5m2, scale_block::block_128x1};
+    expect_quantized(make_quantize_batch(random_, {{{2048, 12000, 1, 1, 1}}}, 2, values, source_form::packed_columns),
+                     values, source_form::packed_columns);
+  }
+}
+
+/// Groups of any size, whose lines begin at multiples of 16 bytes and end anywhere.
+TEST_F(quantize_device, many_groups_of_rows_to_lines) {
+  const quantize_values values{value_type::bf16, value_type::f8_e4m3, scale_block::block_128x1};
+  std::vector<extents> shapes;
+  for (std::uint64_t g = 0; g < 200; ++g) shapes.push_back({{264, g * 7 % 300, 1, 1, 1}});
+  expect_quantized(make_quantize_batch(random_, shapes, 2, values, source_form::columns), values, source_form::columns);
+}
+
+TEST_F(quantize_device, blocks_of_columns_are_those_of_the_transpose) {
+  for (const bool is_transposed : {false, true}) {
+    quantize_values values{value_type::bf16, value_type::f8_e4m3, scale_block::block_128x1, false, is_transposed};
+    const std::vector<extents> shapes{{{1024, 1000, 1, 1, 1}}, {{136, 37, 1, 1, 1}}, {{3, 129, 1, 1, 1}}};
+    const quantize_batch batch = make_quantize_batch(random_, shapes, 2, values, source_form::array);
+    std::vector<extents> turned_shapes;
+    for (const extents& shape : shapes) turned_shapes.push_back(reference::quantized_shape(values, shape));
+    const host_batch turned = lay_out(random_, turned_shapes, 2, 2, source_form::array);
+    const device_side from(batch.source, source_form::array, array_side::device);
+    const device_side between(turned, source_form::array, array_side::device);
+    const device_side to(batch.destination, source_form::array, array_side::device);
+    const device_side factors(batch.scales, source_form::array, array_side::device);
+    const device_side want(batch.destination, source_form::array, array_side::device);
+    const device_side want_factors(batch.scales, source_form::array, array_side::device);
+    run_on_stream(shapes.size(), 2, [&](const ragged::run& with) {
+      return ragged::quantize(from.described(), to.described(), factors.described(), values, with);
+    });
+    run_on_stream(shapes.size(), 2, [&](const ragged::run& with) {
+      return ragged::transpose(from.described(), between.described(), with);
+    });
+    values.block = scale_block::block_1x128;
+    values.transposed_scales = !is_transposed;
+    run_on_stream(shapes.size(), 2, [&](const ragged::run& with) {
+      return ragged::quantize(between.described(), want.described(), want_factors.described(), values, with);
+    });
+    expect_bytes(want.memory().download(), to.memory().download());
+    expect_bytes(want_factors.memory().download(), factors.memory().download());
   }
 }
 

@@ -20,7 +20,15 @@ namespace {
 using ragged::quantize_values;
 using ragged::scale_block;
 
-class ragged_quantize : public ragged_compute {};
+class ragged_quantize : public ragged_compute {
+ protected:
+  /// Returns tensors without gaps of the same shapes.
+  host_batch host_batch_like(const host_batch& batch, std::uint32_t element_bytes) {
+    std::vector<extents> shapes;
+    for (const host_tensor& tensor : batch.tensors) shapes.push_back(tensor.shape);
+    return laid_out(shapes, element_bytes);
+  }
+};
 
 TEST_P(ragged_quantize, every_type_and_block) {
   for_each_quantization(rank(), [&](const quantize_values& values) {
@@ -34,6 +42,30 @@ TEST_P(ragged_quantize, every_type_and_block) {
     ASSERT_TRUE(ragged::quantize(from.described, to.described, factors.described, values, pinned()));
     expect_bytes(quantized.bytes, batch.destination.bytes);
     expect_bytes(scales.bytes, batch.scales.bytes);
+  });
+}
+
+TEST_P(ragged_quantize, blocks_of_columns_are_those_of_the_transpose) {
+  if (rank() < 2) return;
+  for_each_quantization(rank(), [&](quantize_values values) {
+    if (values.block != scale_block::block_128x1) return;
+    quantize_batch batch = make_quantize_batch(random_, shapes(), rank(), values, source_form::array);
+    const host_side from{batch.source, source_form::array};
+    const host_side to{batch.destination, source_form::array};
+    const host_side factors{batch.scales, source_form::array};
+    host_batch turned = host_batch_like(batch.destination, value_bytes(values.from));
+    host_batch want = batch.destination;
+    host_batch want_scales = batch.scales;
+    ASSERT_TRUE(ragged::quantize(from.described, to.described, factors.described, values, pinned()));
+    const host_side between{turned, source_form::array};
+    const host_side made{want, source_form::array};
+    const host_side made_scales{want_scales, source_form::array};
+    values.block = scale_block::block_1x128;
+    values.transposed_scales = !values.transposed_scales;
+    ASSERT_TRUE(ragged::transpose(from.described, between.described, pinned()));
+    ASSERT_TRUE(ragged::quantize(between.described, made.described, made_scales.described, values, pinned()));
+    expect_bytes(want.bytes, batch.destination.bytes);
+    expect_bytes(want_scales.bytes, batch.scales.bytes);
   });
 }
 
@@ -102,6 +134,34 @@ TEST(ragged_quantize_values, blocks_of_a_row_have_scales_of_their_own) {
   EXPECT_EQ(made.results[129], 0x76);
 }
 
+/// The second block of a column has 2 rows.
+TEST(ragged_quantize_values, blocks_of_columns_have_scales_of_their_own) {
+  constexpr std::uint64_t rows = 130;
+  std::vector<float> values(3 * rows, 448);
+  values[0] = 896;
+  values[3 * 128 + 1] = 1792;
+  std::vector<std::uint8_t> results(3 * rows);
+  std::vector<float> scales(6);
+  const auto batch_of = [](auto& memory, map_patch& patch, std::uint64_t columns) {
+    patch.global_address = reinterpret_cast<std::uint64_t>(memory.data());
+    patch.global_dim[0] = columns;
+    patch.global_dim[1] = memory.size() / columns;
+    patch.global_stride_bytes[0] = columns * sizeof(memory[0]);
+    return tensor_batch{patch_array{&patch}, 1, sizeof(memory[0]), 2};
+  };
+  map_patch patches[3]{};
+  ASSERT_TRUE(ragged::quantize(batch_of(values, patches[0], 3), batch_of(results, patches[1], rows),
+                               batch_of(scales, patches[2], 3),
+                               {value_type::f32, value_type::f8_e4m3, scale_block::block_128x1}, {on_host{}}));
+  EXPECT_EQ(scales, (std::vector<float>{2, 1, 1, 1, 4, 1}));
+  EXPECT_EQ(results[0], 0x7e);
+  EXPECT_EQ(results[1], 0x76);
+  EXPECT_EQ(results[128], 0x7e);
+  EXPECT_EQ(results[rows], 0x7e);
+  EXPECT_EQ(results[rows + 128], 0x7e);
+  EXPECT_EQ(results[rows + 129], 0x6e);
+}
+
 TEST(ragged_quantize_values, powers_of_two_round_up) {
   const auto scale_of = [](float top) {
     return quantize_row({top}, value_type::f8_e4m3, scale_block::row, true).scales[0];
@@ -165,6 +225,34 @@ TEST(ragged_quantize_faults, bad_scales_leave_their_tensor_alone) {
   }
 }
 
+/// The destination of tensor 1 has the dims of its source, and the scales of tensor 2 are those of
+/// rows.
+TEST(ragged_quantize_faults, blocks_of_columns_exchange_the_dims_of_the_destination) {
+  random_source random{33};
+  const quantize_values values{value_type::bf16, value_type::f8_e5m2, scale_block::block_128x1};
+  const std::vector<extents> shapes(3, extents{{300, 140, 1, 1, 1}});
+  quantize_batch batch = make_quantize_batch(random, shapes, 2, values, source_form::array);
+  std::swap(batch.destination.tensors[1].shape.dim[0], batch.destination.tensors[1].shape.dim[1]);
+  std::swap(batch.scales.tensors[2].shape.dim[0], batch.scales.tensors[2].shape.dim[1]);
+  std::vector<ragged::tensor_status> statuses(shapes.size());
+  const quantize_batch before = batch;
+  const host_side from{batch.source, source_form::array};
+  const host_side to{batch.destination, source_form::array};
+  const host_side factors{batch.scales, source_form::array};
+  ragged::run with{on_host{}};
+  with.statuses = statuses.data();
+  ASSERT_TRUE(ragged::quantize(from.described, to.described, factors.described, values, with));
+  const auto mismatch = static_cast<std::uint32_t>(ragged::fault::mismatch);
+  EXPECT_EQ(statuses[0].bits, 0u);
+  EXPECT_EQ(statuses[1].bits & mismatch, mismatch);
+  EXPECT_EQ(statuses[2].bits & mismatch, mismatch);
+  for (std::uint64_t i : {1, 2}) {
+    for_each_element(before.destination.tensors[i].shape, [&](const std::uint64_t* at) {
+      ASSERT_EQ(*batch.destination.element(i, at), *before.destination.element(i, at)) << i;
+    });
+  }
+}
+
 TEST(ragged_quantize_faults, arguments_are_named) {
   random_source random{32};
   const quantize_values good{value_type::f32, value_type::f8_e4m3, scale_block::row};
@@ -183,8 +271,11 @@ TEST(ragged_quantize_faults, arguments_are_named) {
   values.to = value_type::f16;
   EXPECT_EQ(refused(values, scales), "values.to");
   values = good;
-  values.block = static_cast<scale_block>(3);
+  values.block = static_cast<scale_block>(4);
   EXPECT_EQ(refused(values, scales), "values.block");
+  values = good;
+  values.block = scale_block::block_128x1;
+  EXPECT_EQ(refused(values, scales), "source.rank");
   values = good;
   values.transposed_scales = true;
   EXPECT_EQ(refused(values, scales), "source.rank");

@@ -62,9 +62,11 @@ struct quantize_batch {
 inline quantize_batch make_quantize_batch(random_source& random, const std::vector<extents>& shapes, std::uint32_t rank,
                                           const ragged::quantize_values& values, source_form form) {
   std::vector<extents> scales;
+  std::vector<extents> results;
   for (const extents& shape : shapes) scales.push_back(reference::scale_shape(values, shape));
+  for (const extents& shape : shapes) results.push_back(reference::quantized_shape(values, shape));
   quantize_batch made{lay_out(random, shapes, rank, value_bytes(values.from), form),
-                      lay_out(random, shapes, rank, value_bytes(values.to), form),
+                      lay_out(random, results, rank, value_bytes(values.to), form),
                       lay_out(random, scales, rank, 4, source_form::array)};
   make_values(random, values.from, made.source, 5000);
   return made;
@@ -77,10 +79,11 @@ void for_each_quantization(std::uint32_t rank, const Use& use) {
   using ragged::value_type;
   for (const value_type from : float_types) {
     for (const value_type to : {value_type::f8_e4m3, value_type::f8_e5m2}) {
-      for (const scale_block block : {scale_block::row, scale_block::block_1x128, scale_block::block_128x128}) {
+      for (const scale_block block :
+           {scale_block::row, scale_block::block_1x128, scale_block::block_128x128, scale_block::block_128x1}) {
         for (const bool is_transposed : {false, true}) {
-          const bool has_rows = block == scale_block::block_128x128 || is_transposed;
-          if (has_rows && rank < 2) continue;
+          const bool has_columns = block >= scale_block::block_128x128 || is_transposed;
+          if (has_columns && rank < 2) continue;
           use(ragged::quantize_values{from, to, block, (to == value_type::f8_e5m2) != is_transposed, is_transposed});
         }
       }

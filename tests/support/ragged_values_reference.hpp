@@ -169,8 +169,18 @@ inline void reduce_rows(value_type type, ragged::row_reduction reduction, const 
 
 /// Returns the number of elements along dim 0 or 1 that share a scale.
 inline std::uint64_t block_extent(const ragged::quantize_values& values, std::uint32_t axis, const extents& shape) {
-  if (axis == 0) return values.block == ragged::scale_block::row ? std::max<std::uint64_t>(1, shape.dim[0]) : 128;
-  return axis == 1 && values.block == ragged::scale_block::block_128x128 ? 128 : 1;
+  using ragged::scale_block;
+  const scale_block block = values.block;
+  if (axis == 0 && block == scale_block::row) return std::max<std::uint64_t>(1, shape.dim[0]);
+  if (axis == 0) return block == scale_block::block_128x1 ? 1 : 128;
+  return axis == 1 && (block == scale_block::block_128x128 || block == scale_block::block_128x1) ? 128 : 1;
+}
+
+/// Returns the dims of the results of a tensor.
+inline extents quantized_shape(const ragged::quantize_values& values, const extents& shape) {
+  extents made = shape;
+  if (values.block == ragged::scale_block::block_128x1) std::swap(made.dim[0], made.dim[1]);
+  return made;
 }
 
 /// Returns the dims of the scales of a tensor.
@@ -216,7 +226,10 @@ inline void quantize(const ragged::quantize_values& values, const host_batch& fr
     });
     for_each_element(shape, [&](const std::uint64_t* at) {
       const float inverse = 1 / load<float>(place_of_scale(at));
-      put_value(values.to, value_at(values.from, from.element(i, at)) * inverse, to.element(i, at));
+      std::uint64_t place[max_rank];
+      std::copy(at, at + max_rank, place);
+      if (values.block == ragged::scale_block::block_128x1) std::swap(place[0], place[1]);
+      put_value(values.to, value_at(values.from, from.element(i, at)) * inverse, to.element(i, place));
     });
   }
 }

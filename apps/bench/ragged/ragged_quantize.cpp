@@ -54,6 +54,12 @@ class host_copy {
     patches_.clear();
     add(tensor, first, rows);
   }
+  /// Does the same for columns of bytes.
+  void keep_columns(const placed_tensor& tensor, std::uint64_t first, std::uint64_t columns) {
+    keep_rows(tensor, 0, tensor.dim[1]);
+    patches_[0].global_address += first;
+    patches_[0].global_dim[0] = columns;
+  }
   tensor_batch described() const {
     tensor_batch made = described_;
     made.tensors = patch_array{patches_.data()};
@@ -84,6 +90,10 @@ std::uint64_t differing_bytes(const std::vector<unsigned char>& a, const std::ve
   return wrong;
 }
 
+bool is_turned(const quantize_values& values) {
+  return values.block == scale_block::block_128x1;
+}
+
 /// Quantizes 128 rows of the first tensor again on the host. Returns the bytes that differ.
 std::uint64_t count_wrong_quantized(const device_batch& source, const device_batch& made, const device_batch& scales,
                                     const quantize_values& values, std::uint64_t first) {
@@ -93,20 +103,33 @@ std::uint64_t count_wrong_quantized(const device_batch& source, const device_bat
   const std::vector<unsigned char> found = to.bytes();
   const std::vector<unsigned char> found_scales = factors.bytes();
   const std::uint64_t rows = std::min<std::uint64_t>(128, source.tensors()[0].dim[1] - first);
-  const bool is_square = values.block == scale_block::block_128x128;
   from.keep_rows(source.tensors()[0], first, rows);
-  to.keep_rows(made.tensors()[0], first, rows);
-  factors.keep_rows(scales.tensors()[0], is_square ? first / 128 : first, is_square ? 1 : rows);
+  if (is_turned(values)) {
+    to.keep_columns(made.tensors()[0], first, rows);
+  } else {
+    to.keep_rows(made.tensors()[0], first, rows);
+  }
+  const bool is_high = values.block >= scale_block::block_128x128;
+  factors.keep_rows(scales.tensors()[0], is_high ? first / 128 : first, is_high ? 1 : rows);
   require(ragged::quantize(from.described(), to.described(), factors.described(), values, {on_host{}}));
   return differing_bytes(found, to.bytes()) + differing_bytes(found_scales, factors.bytes());
 }
 
 std::vector<placed_tensor> scales_of(std::vector<placed_tensor> tensors, const quantize_values& values) {
   for (placed_tensor& tensor : tensors) {
-    tensor.dim[0] = values.block == scale_block::row ? 1 : (tensor.dim[0] + 127) / 128;
-    if (values.block == scale_block::block_128x128) tensor.dim[1] = (tensor.dim[1] + 127) / 128;
+    if (values.block == scale_block::row) {
+      tensor.dim[0] = 1;
+    } else if (!is_turned(values)) {
+      tensor.dim[0] = (tensor.dim[0] + 127) / 128;
+    }
+    if (values.block >= scale_block::block_128x128) tensor.dim[1] = (tensor.dim[1] + 127) / 128;
     if (values.transposed_scales) std::swap(tensor.dim[0], tensor.dim[1]);
   }
+  return tensors;
+}
+
+std::vector<placed_tensor> turned(std::vector<placed_tensor> tensors) {
+  for (placed_tensor& tensor : tensors) std::swap(tensor.dim[0], tensor.dim[1]);
   return tensors;
 }
 
@@ -150,6 +173,43 @@ void add_quantize(ragged_table& table, const ragged_meter& meter, const std::vec
   }
 }
 
+/// Compares quantizing columns in one pass with the two passes that do the same. Both rates count
+/// the bytes that one pass moves.
+void add_quantized_columns(ragged_table& table, const ragged_meter& meter, const std::vector<placed_tensor>& tensors) {
+  const device_batch source = noise(tensors);
+  const device_batch made(turned(tensors), 1, 2, {16, 0, 0});
+  const device_batch between(turned(tensors), 2, 2, {16, 0, 0});
+  const quantize_values columns{value_type::bf16, value_type::f8_e4m3, scale_block::block_128x1};
+  const quantize_values rows{value_type::bf16, value_type::f8_e4m3, scale_block::block_1x128, false, true};
+  const device_batch scales(scales_of(tensors, columns), 4, 2, {16, 0, 0});
+  const std::uint64_t moved = source.bytes() + made.bytes() + scales.bytes();
+  const double copy_rate = meter.copy_rate(moved / 2);
+  const auto add = [&](const char* name, const ragged_goal& goal, const ragged_call& call) {
+    table.add({fmt::format("{}, {} of {} x {}", name, tensors.size(), tensors[0].dim[1], tensors[0].dim[0]),
+               tensors.size(), 2, moved, call,
+               [&] {
+                 const std::uint64_t last = (tensors[0].dim[1] - 1) / 128 * 128;
+                 return count_wrong_quantized(source, made, scales, columns, 0) +
+                        count_wrong_quantized(source, made, scales, columns, last);
+               },
+               [&] {
+                 made.memory().fill(wrong_byte);
+                 scales.memory().fill(wrong_byte);
+               }},
+              copy_rate, goal);
+  };
+  const bool is_large = moved > 100'000'000;
+  add("quantize 128 x 1", is_large ? ragged_goal{text(0.9 * copy_rate, 0), 0.9 * copy_rate} : ragged_goal{"-", 0},
+      [&](const ragged::run& with) {
+        return ragged::quantize(source.described(), made.described(), scales.described(), columns, with);
+      });
+  add("transpose, then quantize 1 x 128", {"-", 0}, [&](const ragged::run& with) {
+    const result<void> transposed = ragged::transpose(source.described(), between.described(), with);
+    if (!transposed) return transposed;
+    return ragged::quantize(between.described(), made.described(), scales.described(), rows, with);
+  });
+}
+
 void add_column_sums(ragged_table& table, const ragged_meter& meter, const std::vector<placed_tensor>& tensors) {
   const device_batch source = noise(tensors);
   std::vector<placed_tensor> one_row = tensors;
@@ -181,6 +241,10 @@ void print_quantize(const ragged_meter& meter) {
   add_quantize(table, meter, matrices(1, 16384, 4096));
   add_quantize(table, meter, matrices(64, 256, 7168));
   add_quantize(table, meter, matrices(1, 8, 7168));
+  add_quantized_columns(table, meter, matrices(1, 32768, 4096));
+  add_quantized_columns(table, meter, matrices(1, 32768, 7168));
+  add_quantized_columns(table, meter, matrices(32, 1024, 7168));
+  add_quantized_columns(table, meter, matrices(128, 128, 2048));
   add_column_sums(table, meter, matrices(1, 16384, 4096));
   add_column_sums(table, meter, matrices(1, 1 << 20, 64));
   add_column_sums(table, meter, matrices(1024, 16, 4096));

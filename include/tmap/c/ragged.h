@@ -116,7 +116,7 @@ typedef struct tmap_cast_values {
 enum { TMAP_ROWS_SUM = 0, TMAP_ROWS_MAX = 1 };
 
 /// The elements that share a scale (`tmap::ragged::scale_block`).
-enum { TMAP_SCALE_ROW = 0, TMAP_SCALE_1X128 = 1, TMAP_SCALE_128X128 = 2 };
+enum { TMAP_SCALE_ROW = 0, TMAP_SCALE_1X128 = 1, TMAP_SCALE_128X128 = 2, TMAP_SCALE_128X1 = 3 };
 
 /// `tmap::ragged::quantize_values`.
 typedef struct tmap_quantize_values {
