@@ -6,6 +6,7 @@ import support
 
 torch = support.need("torch")
 from torch_scaled_cases import OPS, GatedCases, ScaledCases  # noqa: E402
+from torch_weights_cases import GROUPS, WeightCases  # noqa: E402
 
 
 class Scaled(ScaledCases, unittest.TestCase):
@@ -56,6 +57,26 @@ class Gated(GatedCases, unittest.TestCase):
             operands = *(operand[:self.used] if operand.shape[0] == self.rows else operand for operand in operands),
             torch.library.opcheck(OPS.grouped_scaled_gated_mm.default, operands, {"columns": "interleaved"},
                                   test_utils=parts)
+
+
+class Weights(WeightCases, unittest.TestCase):
+    device = "cpu"
+
+    def test_pytorchs_own_check(self):
+        operands = self.d_out, self.x, self.ends
+        sums = torch.randn(GROUPS, self.d_out.shape[1], self.x.shape[1])
+        torch.library.opcheck(OPS.quantized_weight_gradient.default, operands, {"out_dtype": torch.float32})
+        torch.library.opcheck(OPS.add_quantized_weight_gradient.default, (sums, *operands), {})
+
+    def test_fakes_are_as_results(self):
+        operands = self.d_out, self.x, self.ends
+        with torch._subclasses.FakeTensorMode(allow_non_fake_inputs=True) as mode:
+            fakes = [mode.from_tensor(tensor) for tensor in operands]
+            fake = OPS.quantized_weight_gradient(*fakes)
+            with self.assertRaises(ValueError):
+                OPS.quantized_weight_gradient(fakes[0][1:], *fakes[1:])
+        real = OPS.quantized_weight_gradient(*operands)
+        self.assertEqual((fake.shape, fake.stride(), fake.dtype), (real.shape, real.stride(), real.dtype))
 
 
 if __name__ == "__main__":

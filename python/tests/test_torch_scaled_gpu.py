@@ -6,9 +6,12 @@ import unittest
 import support
 
 torch = support.need_torch_gpu()
-import tmap  # noqa: E402
 from rounding import E4M3, E5M2  # noqa: E402
-from torch_scaled_cases import N, OPS, SIZES, GatedCases, ScaledCases  # noqa: E402
+from torch_scaled_cases import K, N, OPS, SIZES, GatedCases, ScaledCases  # noqa: E402
+from torch_weights_cases import GROUPS, WeightCases  # noqa: E402
+
+import tmap  # noqa: E402
+from tmap import ragged  # noqa: E402
 
 
 class Scaled(ScaledCases, unittest.TestCase):
@@ -128,6 +131,58 @@ class Gated(GatedCases, unittest.TestCase):
             again = torch.zeros_like(out.view(torch.uint8)).view(E4M3)
             tmap.grouped_mm(a, b, ends, out=again, gate=gate, bias=bias, given_scales=scales, **terms)
             self.assertSame(again[:self.used], out[:self.used])
+
+
+class Weights(WeightCases, unittest.TestCase):
+    device = "cuda"
+
+    def test_equals_the_function_bit_for_bit(self):
+        sizes = 128, 0, 256, 384, 80
+        ends, rows = torch.tensor(support.ends_of(sizes), device="cuda", dtype=torch.int32), sum(sizes)
+        d_out, x = self.random(rows, N), self.random(rows, K)
+        for dtype in (E4M3, E5M2):
+            lines, scales = [], []
+            for values, to in ((d_out, dtype), (x, E4M3)):
+                made = torch.zeros(values.shape[1], rows, device="cuda", dtype=torch.uint8).view(to)
+                blocks = torch.empty(7, values.shape[1], device="cuda")
+                ragged.quantize(*(ragged.Tensors([tensor]) for tensor in (values, made, blocks)), block="128x1")
+                lines.append(made)
+                scales.append(blocks)
+            for out_dtype in (torch.bfloat16, torch.float32):
+                out = torch.full((GROUPS, N, K), torch.nan, device="cuda", dtype=out_dtype)
+                tmap.grouped_mm(lines[0], lines[1].t(), ends, out=out, a_scales=scales[0].t(), b_scales=scales[1])
+                self.assertSame(self.gradient(d_out, x, ends, dtype=dtype, out_dtype=out_dtype), out)
+
+    def test_equals_the_cpu(self):
+        on_cpu = [tensor.cpu() for tensor in (self.d_out, self.x, self.ends)]
+        self.assertNear(self.gradient(out_dtype=torch.float32).cpu(),
+                        OPS.quantized_weight_gradient(*on_cpu, out_dtype=torch.float32).double())
+        for one, other in zip(OPS.quantize(self.x, block="128x1"), OPS.quantize(on_cpu[1], block="128x1")):
+            self.assertSame(one.cpu(), other)
+
+    def test_a_graph_replays_with_other_sizes_and_the_host_never_waits(self):
+        sums = torch.zeros(GROUPS, N, K, device="cuda")
+
+        def step():
+            OPS.add_quantized_weight_gradient(sums, self.d_out, self.x, self.ends)
+            return self.gradient(dtype=E5M2)
+
+        step()
+        torch.cuda.synchronize()
+        torch.cuda.set_sync_debug_mode("error")
+        self.addCleanup(torch.cuda.set_sync_debug_mode, "default")
+        step()
+        torch.cuda.set_sync_debug_mode("default")
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            captured = step()
+        other = (100, 11, 0, 100, 0)
+        self.ends.copy_(torch.tensor(support.ends_of(other), device="cuda"))
+        self.x.copy_(self.random(*self.x.shape))
+        sums.zero_()
+        graph.replay()
+        self.assertSame(captured, self.gradient(dtype=E5M2))
+        self.assertSame(sums, self.gradient(out_dtype=torch.float32))
 
 
 if __name__ == "__main__":

@@ -21,13 +21,22 @@ quantize(values, *, block="1x128", dtype=None, powers_of_two=False)
     [k, rows]. `dtype` None is float8_e4m3fn. Returns the 8-bit values and their scales, for "row"
     one for each row. Has no gradient, and refuses values that want one.
 grouped_quantized_mm(x, b, b_scales, offs, bias=None, weights=None, out_dtype=None, *,
-                     gradient_dtype=None, powers_of_two=False)
+                     gradient_dtype=None, powers_of_two=False, quantized_weight_gradient=False)
     Quantizes rows `x` of bfloat16 to float8_e4m3fn, and multiplies as grouped_scaled_mm does. The
     gradient of x is grouped_scaled_mm of the gradient, quantized by rows to `gradient_dtype` (None
     is float8_e4m3fn, or float8_e5m2), and b with its dims exchanged, for which b is copied. So
     rounding x counts as no change. `weights`, bfloat16 [groups, k, n], are what b was quantized
     from. The product does not read them. They get a gradient, the product of x and the gradient in
-    bfloat16. b and b_scales have none.
+    bfloat16, or, with `quantized_weight_gradient`, that of the operator of this name. b and
+    b_scales have none.
+quantized_weight_gradient(d_out, x, offs, *, dtype=None, out_dtype=None, powers_of_two=False)
+    Returns the gradient of weights in `out_dtype`, bfloat16 (None) or float32: for each group the
+    product of its rows of `d_out` [rows, n], transposed, and of `x` [rows, k], [groups, n, k]. Both
+    are of bfloat16, float16 or float32. They are quantized with a scale for each 128 rows of a
+    column, d_out to `dtype` (None is float8_e4m3fn, or float8_e5m2) and x to float8_e4m3fn. Groups
+    may begin at any row. Those without a product are zero. Has no gradient.
+add_quantized_weight_gradient(sums, d_out, x, offs, *, dtype=None, powers_of_two=False)
+    Adds the same to `sums` [groups, n, k] of bfloat16 or float32, in place.
 group_sums(values, offs)
     Sums the rows of each group of `values`, as the gradient of a bias needs. Groups are those of
     `grouped_mm`; one that has no product has the sum 0.
@@ -42,3 +51,4 @@ host, and may be captured in a graph. On the CPU they do the same, slowly. Opera
 the library does not take raise `ValueError` with advice.
 """
 from . import torch_padding, torch_products, torch_scaled  # noqa: F401: they register the operators
+from . import torch_weights  # noqa: F401

@@ -219,7 +219,7 @@ def _grouped_mm_backward(ctx, gradient):
     return of_a, of_b, None, of_bias, None
 
 
-def _parts_of(offs, rows):
+def parts_of(offs, rows):
     """Returns where each group begins and how many rows it has: none, if it has no product."""
     ends = offs.long()
     begins = torch.cat((ends.new_zeros(1), ends[:-1]))
@@ -229,7 +229,7 @@ def _parts_of(offs, rows):
 
 
 def _group_sums(values, offs):
-    begins, counts = _parts_of(offs, values.shape[0])
+    begins, counts = parts_of(offs, values.shape[0])
     sums = values.new_empty((offs.shape[0], values.shape[1]))
     if sums.numel() == 0 or values.shape[0] == 0:
         return sums.zero_()
@@ -254,7 +254,7 @@ def _keep_group_offsets(ctx, inputs, output):
 
 def _group_sums_backward(ctx, gradient):
     offs, = ctx.saved_tensors
-    begins, counts = _parts_of(offs, ctx.rows)
+    begins, counts = parts_of(offs, ctx.rows)
     row = torch.arange(ctx.rows, device=offs.device)
     is_member = (row[:, None] >= begins) & (row[:, None] < begins + counts)
     return is_member.to(gradient.dtype) @ gradient, None

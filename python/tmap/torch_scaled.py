@@ -19,11 +19,11 @@ define('quantize(Tensor values, *, str block="1x128", ScalarType? dtype=None, '
        "bool zero_rest=False) -> Tensor",
        "grouped_quantized_mm(Tensor x, Tensor b, Tensor b_scales, Tensor offs, Tensor? bias=None, "
        "Tensor? weights=None, ScalarType? out_dtype=None, *, ScalarType? gradient_dtype=None, "
-       "bool powers_of_two=False) -> Tensor",
+       "bool powers_of_two=False, bool quantized_weight_gradient=False) -> Tensor",
        "grouped_quantized_mm_backward(Tensor d_out, Tensor b, Tensor b_scales, Tensor offs, *, "
        "ScalarType? dtype=None, bool powers_of_two=False) -> Tensor")
 
-E4M3, _EIGHT_BITS = torch.float8_e4m3fn, (torch.float8_e4m3fn, torch.float8_e5m2)
+E4M3, EIGHT_BITS = torch.float8_e4m3fn, (torch.float8_e4m3fn, torch.float8_e5m2)
 _ops = torch.ops.tmap
 
 
@@ -42,7 +42,7 @@ def check_type(name, dtype, allowed):
 def _quantize_fake(values, *, block="1x128", dtype=None, powers_of_two=False):
     choice(block, _ragged.SCALE_BLOCKS, "block")
     check_type("values", values.dtype, (torch.bfloat16, torch.float16, torch.float32))
-    check_type("the result", dtype or E4M3, _EIGHT_BITS)
+    check_type("the result", dtype or E4M3, EIGHT_BITS)
     if values.dim() not in (2, 3):
         raise ValueError(f"values have 2 or 3 dims, not {values.dim()}")
     *outer, rows, columns = values.shape
@@ -82,7 +82,7 @@ def no_backward(ctx, *gradients):
 
 def check_scaled(a, b, a_scales, b_scales, offs, bias, out_dtype=None,
                  fast_accumulation=False):
-    check_type("a", a.dtype, _EIGHT_BITS)
+    check_type("a", a.dtype, EIGHT_BITS)
     _check_operands(a, "a", b, offs, bias, out_dtype)
     (rows, k), (groups, _, n) = a.shape, b.shape
     has_blocks = a_scales.dim() != 1
@@ -182,12 +182,12 @@ def _of_bias(gradient, offs):
 
 
 def _quantized_fake(x, b, b_scales, offs, bias=None, weights=None, out_dtype=None, *,
-                    gradient_dtype=None, powers_of_two=False):
+                    gradient_dtype=None, powers_of_two=False, quantized_weight_gradient=False):
     check_type("x", x.dtype, (torch.bfloat16,))
     _check_operands(x, "x", b, offs, bias, out_dtype)
     groups, k, n = b.shape
     _check_scales("b_scales", b_scales, block_scale_shapes(0, k, n, groups)[1], b.device)
-    check_type("the gradient", gradient_dtype or E4M3, _EIGHT_BITS)
+    check_type("the gradient", gradient_dtype or E4M3, EIGHT_BITS)
     if weights is not None and (weights.shape, weights.dtype, weights.device) != (b.shape, x.dtype,
                                                                                   b.device):
         raise ValueError(f"weights is {tuple(weights.shape)} of {weights.dtype} on "
@@ -197,7 +197,7 @@ def _quantized_fake(x, b, b_scales, offs, bias=None, weights=None, out_dtype=Non
 
 
 def _quantized(x, b, b_scales, offs, bias=None, weights=None, out_dtype=None, *,
-               gradient_dtype=None, powers_of_two=False):
+               gradient_dtype=None, powers_of_two=False, quantized_weight_gradient=False):
     _quantized_fake(x, b, b_scales, offs, bias, weights, out_dtype, gradient_dtype=gradient_dtype)
     multiply = scaled_cuda if x.is_cuda else scaled_cpu
     a, a_scales = quantize(x, powers_of_two=powers_of_two)
@@ -214,6 +214,7 @@ def _keep_quantized(ctx, inputs, keyword_only_inputs, output):
     ctx.save_for_backward(x if wants_weights else None, b if wants_x else None,
                           b_scales if wants_x else None, offs)
     ctx.along_k = wants_weights and lines_run_along_k(weights)
+    ctx.has_quantized_weights = keyword_only_inputs["quantized_weight_gradient"]
     ctx.options = {"dtype": keyword_only_inputs["gradient_dtype"],
                    "powers_of_two": keyword_only_inputs["powers_of_two"]}
 
@@ -226,7 +227,10 @@ def _quantized_backward(ctx, gradient):
         of_x = _ops.grouped_quantized_mm_backward(gradient, b, b_scales, offs, **ctx.options)
     if wants_bias:
         of_bias = _of_bias(gradient, offs)
-    if wants_weights:
+    if wants_weights and ctx.has_quantized_weights:
+        of_weights = _ops.quantized_weight_gradient(gradient, x, offs, **ctx.options)
+        of_weights = of_weights.transpose(1, 2)
+    elif wants_weights:
         gradient = row_major(gradient.to(x.dtype))
         of_weights = gradient_of_weights(row_major(x), offs, gradient, ctx.along_k)
     return of_x, None, None, None, of_bias, of_weights, None
