@@ -75,12 +75,19 @@ __device__ bool has_plain_scales(const side_extents& tensor, const side_extents&
   return is_same;
 }
 
-/// Returns whether an operation whose tensors keep their dims allows the shortcut.
+/// Returns whether an operation whose tensors keep their dims, or exchange the first two, allows
+/// the shortcut.
 __device__ inline bool has_plain_terms_with_scales(const plan_arguments& plan) {
   const bool are_tensors = plan.source.kind == side_kind::tensors && plan.destination.kind == side_kind::tensors &&
                            plan.scales.kind == side_kind::tensors;
-  return are_tensors && plan.relation == shape_relation::equal && plan.limits.window_count == 0 &&
-         plan.routes.policy != route_policy::force;
+  return are_tensors && plan.limits.window_count == 0 && plan.routes.policy != route_policy::force;
+}
+
+/// Returns a dim of the destination in the order of the source. A constant axis keeps dims in
+/// registers.
+__device__ inline std::uint64_t dim_as_source(const side_extents& destination, std::uint32_t axis, bool is_swapped) {
+  const std::uint64_t other = axis == 0 ? destination.dim[1] : axis == 1 ? destination.dim[0] : destination.dim[axis];
+  return is_swapped ? other : destination.dim[axis];
 }
 
 }  // namespace detail
@@ -120,7 +127,8 @@ __device__ std::uint64_t plan_plainly(const plan_arguments& plan, std::uint64_t 
   return detail::divide_up(elements, plan.rule.piece_elements);
 }
 
-/// Does the same for an operation with scales, and places them. Dims stay as they are.
+/// Does the same for an operation with scales, and places them. Dims stay as they are, those of the
+/// source. The route is `plain`: kernels with scales do not read it.
 template <std::uint32_t Rank>
 __device__ std::uint64_t plan_plainly_with_scales(const plan_arguments& plan, std::uint64_t i, planned_tensor& record,
                                                   planned_scales& placed) {
@@ -134,20 +142,17 @@ __device__ std::uint64_t plan_plainly_with_scales(const plan_arguments& plan, st
   const std::uint64_t scale_bytes = detail::plain_bytes<Rank>(scales, plan.scales, most_bytes);
   if (source_bytes == 0 || destination_bytes == 0 || scale_bytes == 0) return 0;
   record = {source.address, destination.address, {}, {}, {}, route::plain, static_cast<std::uint32_t>(i)};
+  const bool is_swapped = plan.relation == shape_relation::swapped;
   bool is_same = detail::has_plain_scales<Rank>(source, scales, plan.grid);
 #pragma unroll
   for (std::uint32_t axis = 0; axis < max_rank; ++axis) {
-    is_same = is_same && source.dim[axis] == destination.dim[axis];
+    is_same = is_same && source.dim[axis] == detail::dim_as_source(destination, axis, is_swapped);
     record.dim[axis] = source.dim[axis];
     if (axis + 1 == max_rank) continue;
     record.source_stride[axis] = source.stride[axis];
     record.destination_stride[axis] = destination.stride[axis];
   }
   if (!is_same) return 0;
-  if (!detail::choose_plainly(plan, source.address | destination.address, source.dim[0] * plan.source.element_bytes,
-                              source.dim[0] * plan.destination.element_bytes, record.way)) {
-    return 0;
-  }
   placed = detail::place_scales(scales, plan.grid);
   return count_pieces<Rank>(record, plan.rule);
 }

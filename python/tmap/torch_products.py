@@ -221,10 +221,9 @@ def _grouped_mm_backward(ctx, gradient):
 
 def parts_of(offs, rows):
     """Returns where each group begins and how many rows it has: none, if it has no product."""
-    ends = offs.long()
-    begins = torch.cat((ends.new_zeros(1), ends[:-1]))
-    latest = torch.cat((ends.new_zeros(1), ends)).cummax(0)[0][:-1]
-    has_product = (begins >= latest) & (begins <= ends) & (ends <= rows)
+    cuts = torch.nn.functional.pad(offs.long(), (1, 0))
+    begins, ends = cuts[:-1], cuts[1:]
+    has_product = (begins >= cuts.cummax(0)[0][:-1]) & (begins <= ends) & (ends <= rows)
     return begins, torch.where(has_product, ends - begins, 0)
 
 

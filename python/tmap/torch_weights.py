@@ -1,11 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Operators of PyTorch for gradients of weights in 8 bits, which `tmap.torch_ops` describes."""
-from typing import NamedTuple
-
 import torch
 
 from . import _gemm, _ragged, ragged
-from ._epilogue import SCALED_ELEMENTS
+from ._epilogue import SCALED_ELEMENTS as _BLOCK
 from .torch_library import define, register
 from .torch_products import check_offsets, parts_of
 from .torch_scaled import E4M3, EIGHT_BITS, check_type, no_backward, refuse_gradients
@@ -59,63 +57,67 @@ def _add(sums, d_out, x, offs, *, dtype=None, powers_of_two=False):
     _multiply(sums, d_out, x, offs, dtype, powers_of_two, True)
 
 
-class _Places(NamedTuple):
-    """The rows of each group, and where they begin in lines of `length` elements. A group without a
-    product has no rows."""
-    begins: torch.Tensor
-    counts: torch.Tensor
-    placed: torch.Tensor
-    length: int
-
-
-def _place(offs, rows):
-    """Places groups at multiples of a block, so that blocks begin where groups begin."""
-    begins, counts = parts_of(offs, rows)
-    whole = (counts + SCALED_ELEMENTS - 1) // SCALED_ELEMENTS * SCALED_ELEMENTS
-    most = (rows + (SCALED_ELEMENTS - 1) * offs.shape[0]) // SCALED_ELEMENTS * SCALED_ELEMENTS
-    return _Places(begins, counts, whole.cumsum(0) - whole, most)
-
-
 def _multiply(sums, d_out, x, offs, dtype, powers_of_two, accumulate):
-    if sums.numel() == 0 or x.shape[0] == 0:
+    groups, rows = offs.shape[0], x.shape[0]
+    if sums.numel() == 0 or rows == 0:
         return sums if accumulate else sums.zero_()
-    places = _place(offs, x.shape[0])
-    a, a_scales = _lines(d_out, places, dtype or E4M3, powers_of_two)
-    b, b_scales = _lines(x, places, E4M3, powers_of_two)
+    begins, counts = parts_of(offs, rows)
+    # Groups begin at multiples of a block, so blocks begin where groups begin.
+    blocks = (counts + (_BLOCK - 1)) // _BLOCK
+    before = blocks.cumsum(0) - blocks
+    length = (rows + (_BLOCK - 1) * groups) // _BLOCK * _BLOCK
+    sides = [_Side(row_major(values), to, length)
+             for values, to in ((d_out, dtype or E4M3), (x, E4M3))]
+    places, *columns = _scaled([(before, _BLOCK, 0)] + [
+        column for side in sides for column in side.columns(begins, before, counts)])
+    for side, of_side in zip(sides, (columns[:6], columns[6:])):
+        side.quantize(of_side, counts, blocks, powers_of_two)
     multiply = _multiply_on_gpu if x.is_cuda else _multiply_on_cpu
-    multiply(a, b.t(), a_scales.t(), b_scales, places, sums, accumulate)
+    (a, a_scales), (b, b_scales) = ((side.lines, side.scales) for side in sides)
+    multiply(a, b.t(), a_scales.t(), b_scales, (places, counts), sums, accumulate)
     return sums
 
 
-def _lines(values, places, dtype, powers_of_two):
-    """Returns the columns of all groups in 8 bits, [columns, length], and their scales, [blocks,
-    columns]. What belongs to no group is undefined."""
-    values = row_major(values)
-    columns, pitch = values.shape[1], values.stride(0) * values.element_size()
-    lines = values.new_empty((columns, places.length), dtype=dtype)
-    scales = values.new_empty((places.length // SCALED_ELEMENTS, columns), dtype=torch.float32)
-    width = torch.full_like(places.counts, columns)
-    blocks = (places.counts + SCALED_ELEMENTS - 1) // SCALED_ELEMENTS
-    first = places.placed // SCALED_ELEMENTS * (columns * scales.element_size())
-    ragged.quantize(
-        _ragged.Columns(places.begins * pitch + values.data_ptr(), [width, places.counts],
-                        [torch.full_like(width, pitch)], dtype=NAMES[values.dtype]),
-        _ragged.Columns(places.placed + lines.data_ptr(), [places.counts, width],
-                        [torch.full_like(width, places.length)], dtype=NAMES[dtype]),
-        _ragged.Columns(first + scales.data_ptr(), [width, blocks], dtype="f32"),
-        block="128x1", powers_of_two=powers_of_two)
-    return lines, scales
+def _scaled(columns):
+    """Returns number * factor + shift for each of many (numbers, factor, shift), in two kernels."""
+    numbers, factors, shifts = zip(*columns)
+    return torch._foreach_add(torch._foreach_mul(numbers, factors), shifts)
 
 
-def _multiply_on_gpu(a, b, a_scales, b_scales, places, sums, accumulate):
-    _gemm.grouped_mm(a, b, (places.placed, places.counts), out=sums, format="begins_and_counts",
-                     accumulate=accumulate, a_scales=a_scales, b_scales=b_scales)
+class _Side:
+    """An operand in 8 bits: lines [columns, length], and scales [blocks, columns]. What belongs to
+    no group is undefined."""
+
+    def __init__(self, values, dtype, length):
+        self.values = values
+        self.lines = values.new_empty((values.shape[1], length), dtype=dtype)
+        self.scales = values.new_empty((length // _BLOCK, values.shape[1]), dtype=torch.float32)
+
+    def columns(self, begins, before, counts):
+        """Returns what `_scaled` makes addresses and extents of."""
+        columns, pitch = self.values.shape[1], self.values.stride(0) * self.values.element_size()
+        return ((begins, pitch, self.values.data_ptr()), (before, _BLOCK, self.lines.data_ptr()),
+                (before, columns * self.scales.element_size(), self.scales.data_ptr()),
+                (counts, 0, columns), (counts, 0, pitch), (counts, 0, self.lines.shape[1]))
+
+    def quantize(self, columns, counts, blocks, powers_of_two):
+        source, lines, scales, width, pitch, length = columns
+        ragged.quantize(
+            _ragged.Columns(source, [width, counts], [pitch], dtype=NAMES[self.values.dtype]),
+            _ragged.Columns(lines, [counts, width], [length], dtype=NAMES[self.lines.dtype]),
+            _ragged.Columns(scales, [width, blocks], dtype="f32"), block="128x1",
+            powers_of_two=powers_of_two)
 
 
-def _multiply_on_cpu(a, b, a_scales, b_scales, places, sums, accumulate):
-    of_a = a.float() * a_scales.repeat_interleave(SCALED_ELEMENTS, 1)
-    of_b = b.float() * b_scales.repeat_interleave(SCALED_ELEMENTS, 0)
-    for group, (first, count) in enumerate(zip(places.placed.tolist(), places.counts.tolist())):
+def _multiply_on_gpu(a, b, a_scales, b_scales, parts, sums, accumulate):
+    _gemm.grouped_mm(a, b, parts, out=sums, format="begins_and_counts", accumulate=accumulate,
+                     a_scales=a_scales, b_scales=b_scales)
+
+
+def _multiply_on_cpu(a, b, a_scales, b_scales, parts, sums, accumulate):
+    of_a = a.float() * a_scales.repeat_interleave(_BLOCK, 1)
+    of_b = b.float() * b_scales.repeat_interleave(_BLOCK, 0)
+    for group, (first, count) in enumerate(zip(*(part.tolist() for part in parts))):
         product = of_a[:, first:first + count] @ of_b[first:first + count]
         sums[group] = product + sums[group].float() if accumulate else product
 
