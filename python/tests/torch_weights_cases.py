@@ -97,6 +97,11 @@ class WeightCases(Operands):
                                           powers_of_two=options.get("powers_of_two", False)))
             self.assertEqual(of_weights.stride(), weights.stride())
             self.assertEqual(of_x.shape, x.shape)
+            along_n = weights.detach().contiguous().requires_grad_()
+            found, = torch.autograd.grad(self.layer(x, along_n, **options), along_n, direction)
+            is_e5m2 = options.get("gradient_dtype") == E5M2
+            self.assertEqual(found.stride(), (weights if is_e5m2 else along_n).stride())
+            self.assertNear(found, of_weights.double(), OF_BF16)
 
     def test_gradients_without_strides_of_their_own(self):
         weights = self.weights.transpose(1, 2).detach().requires_grad_()

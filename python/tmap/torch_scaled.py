@@ -228,12 +228,20 @@ def _quantized_backward(ctx, gradient):
     if wants_bias:
         of_bias = _of_bias(gradient, offs)
     if wants_weights and ctx.has_quantized_weights:
-        of_weights = _ops.quantized_weight_gradient(gradient, x, offs, **ctx.options)
-        of_weights = of_weights.transpose(1, 2)
+        of_weights = _quantized_gradient_of_weights(x, offs, gradient, ctx.along_k, **ctx.options)
     elif wants_weights:
         gradient = row_major(gradient.to(x.dtype))
         of_weights = gradient_of_weights(row_major(x), offs, gradient, ctx.along_k)
     return of_x, None, None, None, of_bias, of_weights, None
+
+
+def _quantized_gradient_of_weights(x, offs, gradient, along_k, dtype, powers_of_two):
+    """Returns the gradient [groups, k, n] of weights, with lines along k or along n. Only the first
+    operand may be e5m2, so a gradient of e5m2 makes lines along k."""
+    if along_k or dtype == torch.float8_e5m2:
+        return _ops.quantized_weight_gradient(gradient, x, offs, dtype=dtype,
+                                              powers_of_two=powers_of_two).transpose(1, 2)
+    return _ops.quantized_weight_gradient(x, gradient, offs, powers_of_two=powers_of_two)
 
 
 def _backward_fake(d_out, b, b_scales, offs, *, dtype=None, powers_of_two=False):
