@@ -28,6 +28,7 @@
 #include <tmap/c/faults.h>
 #include <tmap/c/gemm.h>
 #include <tmap/c/moe.h>
+#include <tmap/c/peer.h>
 #include <tmap/c/ragged.h>
 #include <tmap/c/service.h>
 #include <tmap/c/simulator.h>

@@ -9,12 +9,15 @@
 #include <tmap/map_service.hpp>
 #include <tmap/moe.hpp>
 #include <tmap/moe_layer.hpp>
+#include <tmap/peer_exchange.hpp>
+#include <tmap/peer_group.hpp>
 #include <tmap/ragged.hpp>
 #include <tmap/tensor_batch.hpp>
 #include <tmap/tensor_map.hpp>
 #include <tmap/tensor_spec.hpp>
 
 #include <algorithm>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 
@@ -83,6 +86,8 @@ moe::combine_problem library_of(const tmap_combine_problem& problem);
 moe::layer_problem library_of(const tmap_layer_problem& problem);
 moe::layer_results library_of(const tmap_layer_results& results);
 moe::combine_gradients library_of(const tmap_combine_gradients& problem);
+peer_start library_of(const tmap_peer_start& start);
+exchange_problem library_of(const tmap_exchange_problem& problem);
 fault_report library_of(const tmap_fault_report& report);
 
 /// Reads one element of `bytes`; null stands for zeros. It does not read elements that are too
@@ -95,6 +100,10 @@ tmap_tensor_map c_of(const tensor_map& map);
 tmap_device_limits c_of(const device_limits& limits);
 tmap_fault_report c_of(const fault_report& report);
 tmap_bad_item c_of(const bad_item& item);
+tmap_peer_id c_of(const peer_id& id);
+
+/// Returns C's milliseconds, where 0 stands for the library's default.
+std::chrono::milliseconds patience_of(std::uint64_t milliseconds, std::chrono::milliseconds otherwise);
 inline std::uint64_t c_of(std::uint64_t number) {
   return number;
 }

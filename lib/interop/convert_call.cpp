@@ -4,6 +4,7 @@
 #include <cstddef>
 
 #include "lib/interop/convert.hpp"
+#include "lib/interop/objects.hpp"
 
 namespace tmap::interop {
 namespace {
@@ -65,7 +66,9 @@ void check_call(arguments& all, const tmap_call& call, const uses& used) {
                  {"allowed", call.allowed, used.routes},
                  {"trusted", call.trusted, used.maps},
                  {"publish", call.publish, used.maps},
-                 {"plan", call.plan, used.plan}};
+                 {"plan", call.plan, used.plan},
+                 {"owners", number_of(call.owners), used.maps},
+                 {"owner_window", call.owner_window.value, used.maps}};
   const support::argument name{"call"};
   for (const auto& member : members) {
     if (member.is_used) continue;
@@ -74,12 +77,19 @@ void check_call(arguments& all, const tmap_call& call, const uses& used) {
   all.enumerator(call.engine, TMAP_ON_HOST, name.member("engine"));
   all.enumerator(call.trusted, 1, name.member("trusted"));
   check_routes(all, call.policy, call.allowed, name.member("policy"), name.member("allowed"));
+  if (call.owners != nullptr) {
+    all.handle(peer_memories().find(call.owner_window.value) != nullptr, name.member("owner_window"));
+  } else if (used.maps) {
+    all.equal(call.owner_window.value, 0, name.member("owner_window"), "is {found:#x}; it must be 0 without owners");
+  }
 }
 
 template <>
 encode_run run_of(const tmap_call& call) {
   auto run = run_at<encode_run>(stream_of(call), call);
   run.choices = {.trusted = call.trusted != 0, .published_by = static_cast<publish>(call.publish)};
+  run.choices.owners.ranks = call.owners;
+  if (const auto window = peer_memories().find(call.owner_window.value)) run.choices.owners.memory = window->ref();
   return run;
 }
 

@@ -11,7 +11,7 @@ namespace tmap::interop {
 
 /// The kind of object that a handle names. It is part of the number, so a handle of one kind is no
 /// handle of another.
-enum class handle_kind : std::uint32_t { map_template = 1, service = 2, batch = 3 };
+enum class handle_kind : std::uint32_t { map_template = 1, service = 2, batch = 3, peer_group = 4, peer_memory = 5 };
 
 /// Guards all tables. Threads hold it for a few instructions, never while an object ends. A forked
 /// child finds it open.
@@ -44,6 +44,21 @@ class handle_table {
     return handle_of(index, taken.generation);
   }
 
+  /// Takes a place for an object that is made later. Its handle names nothing until `fill`. Returns
+  /// 0 and throws as `insert`.
+  std::uint64_t reserve() { return insert(nullptr); }
+
+  /// Puts the object into the place of a handle of `reserve`, or gives the place back for null.
+  void fill(std::uint64_t handle, std::shared_ptr<Object> object) {
+    const std::lock_guard lock{handle_mutex()};
+    place& reserved = places_[index_of(handle)];
+    if (object == nullptr) {
+      end(reserved, handle);
+    } else {
+      reserved.object = std::move(object);
+    }
+  }
+
   /// Returns null for a handle that names nothing. The object lives as long as the caller holds it.
   std::shared_ptr<Object> find(std::uint64_t handle) {
     const std::lock_guard lock{handle_mutex()};
@@ -56,7 +71,7 @@ class handle_table {
     const std::lock_guard lock{handle_mutex()};
     place* const named = place_of(handle);
     if (named == nullptr) return nullptr;
-    if (++named->generation != 0) named->next_free = std::exchange(free_, index_of(handle));
+    end(*named, handle);
     return std::exchange(named->object, nullptr);
   }
 
@@ -73,6 +88,10 @@ class handle_table {
     return std::uint64_t{high} << 32 | generation;
   }
   static std::uint32_t index_of(std::uint64_t handle) { return static_cast<std::uint32_t>(handle >> 32) & last_index; }
+
+  void end(place& named, std::uint64_t handle) {
+    if (++named.generation != 0) named.next_free = std::exchange(free_, index_of(handle));
+  }
 
   place* place_of(std::uint64_t handle) {
     const std::uint32_t index = index_of(handle);

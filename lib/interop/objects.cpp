@@ -39,4 +39,12 @@ handle_table<held_batch>& batches() {
   return table_of<held_batch>(handle_kind::batch);
 }
 
+handle_table<held_group>& peer_groups() {
+  return table_of<held_group>(handle_kind::peer_group);
+}
+
+handle_table<const peer_memory>& peer_memories() {
+  return table_of<const peer_memory>(handle_kind::peer_memory);
+}
+
 }  // namespace tmap::interop

@@ -31,22 +31,17 @@ answer create(const service_options& options, tmap_service& service) {
   return hand_out(services(), std::make_shared<map_service>(std::move(*made)), &service);
 }
 
-/// Hands out the batch that `make` lends. It makes the handle first, so if there is no memory for
-/// the handle, no slot was taken.
+/// Hands out the batch that `make` lends.
 template <class Make>
 answer hand_out_batch(tmap_batch& batch, const Make& make) {
-  const auto held = std::make_shared<held_batch>(map_batch{});
-  const batch_turn turn{*held};  // a call that guesses the handle finds it busy
-  tmap_batch handle{};
-  if (const answer handed = hand_out(batches(), held, &handle); !handed.is_ok()) return handed;
-  result<map_batch> made = make();
-  if (!made) {
-    batches().remove(handle.value);
-    return made.error();
-  }
-  held->batch = std::move(*made);
-  batch = handle;
-  return {};
+  return hand_out_made(batches(), &batch, [&](std::shared_ptr<held_batch>& to) -> answer {
+    auto held = std::make_shared<held_batch>(map_batch{});
+    result<map_batch> made = make();
+    if (!made) return made.error();
+    held->batch = std::move(*made);
+    to = std::move(held);
+    return {};
+  });
 }
 
 answer encode(map_service& service, const map_template& base, const tensor_source& source, std::uint64_t count,

@@ -108,6 +108,8 @@ argument_name c_name_of(const argument_name& name) {
       {"windows", "call.windows"},
       {"check", "call.check"},
       {"choices.published_by", "call.publish"},
+      {"choices.owners.ranks", "call.owners"},
+      {"choices.owners.memory", "call.owner_window"},
       {"choices.", "call."},
       {"problem.type", "problem.operand"},
       {"problem.epilogue.", "problem."},
@@ -145,6 +147,7 @@ const char* tmap_status_name(tmap_status code) {
     case TMAP_BUFFER_TOO_SMALL: return "buffer_too_small";
     case TMAP_BATCH_BUSY: return "batch_busy";
     case TMAP_INTERNAL_ERROR: return "internal_error";
+    case TMAP_GROUP_BUSY: return "group_busy";
     default: return code > 0 && code < 256 ? tmap::name(static_cast<tmap::status>(code)) : "unknown";
   }
 }

@@ -22,7 +22,7 @@ static int see_sizes(void) {
   MUST(sizeof(tmap_decoded_map) == 216);
   MUST(sizeof(tmap_map_patch) == 112);
   MUST(sizeof(tmap_patch_source) == 96);
-  MUST(sizeof(tmap_call) == 88);
+  MUST(sizeof(tmap_call) == 104);
   MUST(sizeof(tmap_row_offsets) == 32);
   MUST(sizeof(tmap_ragged_rows) == 64);
   MUST(sizeof(tmap_service_options) == 40);
@@ -50,6 +50,10 @@ static int see_sizes(void) {
   MUST(sizeof(tmap_layer_problem) == 392);
   MUST(sizeof(tmap_layer_results) == 160);
   MUST(sizeof(tmap_combine_gradients) == 112);
+  MUST(sizeof(tmap_peer_id) == 128);
+  MUST(sizeof(tmap_peer_start) == 168);
+  MUST(sizeof(tmap_peer_memory_ref) == 272);
+  MUST(sizeof(tmap_exchange_problem) == 80);
   MUST(sizeof(tmap_memory_window) == 24);
   MUST(sizeof(tmap_tile) == 48);
   return 0;
@@ -112,6 +116,53 @@ static int see_handles(const tmap_tensor_spec* spec) {
   return 0;
 }
 
+// [peers]
+/* buffers[r] is the zeroed memory of rank r as the GPU of this rank sees it. */
+static tmap_status open_window(uint32_t rank, const uint64_t* buffers, uint32_t ranks, uint64_t buffer_bytes,
+                               tmap_peer_memory* window) {
+  tmap_peer_group group;
+  tmap_status code = tmap_peer_group_from_addresses(rank, buffers, ranks, buffer_bytes, &group);
+  if (code != TMAP_OK) return code;
+  code = tmap_peer_group_allocate(group, buffer_bytes - TMAP_PEER_HEADER_BYTES, window);
+  tmap_peer_group_destroy(group); /* the window stays */
+  return code;
+}
+
+/* The window begins with the counts, [ranks, experts], which kernels of this stream have made. */
+static tmap_status exchange_tokens(tmap_peer_memory window, uint32_t experts, uint64_t most_rows, uint32_t row_bytes,
+                                   tmap_stream stream) {
+  tmap_peer_memory_ref ref;
+  tmap_exchange_problem problem = {0};
+  const tmap_status code = tmap_peer_memory_query(window, &ref);
+  const uint64_t begin = code == TMAP_OK ? ref.windows[ref.rank] + TMAP_PEER_HEADER_BYTES : 0;
+  if (code != TMAP_OK) return code;
+  problem.struct_size = sizeof problem;
+  problem.groups = experts;
+  problem.row_bytes = row_bytes;
+  problem.splits = (const uint32_t*)begin;
+  problem.out_splits = (uint32_t*)(begin + 4096);
+  problem.rows = (const void*)(begin + 8192);
+  problem.out = (void*)(begin + 8192 + most_rows * row_bytes);
+  problem.sent_rows = problem.capacity = most_rows;
+  problem.placed = TMAP_GROUP_MAJOR; /* by expert */
+  return tmap_peer_exchange_rows(window, &problem, stream);
+}
+// [peers]
+
+static int see_peers(void) {
+  const uint64_t buffers[2] = {1 << 20, 1 << 21};
+  tmap_peer_memory window = {0};
+  tmap_peer_memory_ref ref;
+  MUST(open_window(2, buffers, 2, 1 << 20, &window) == TMAP_INVALID_ARGUMENT && window.value == 0);
+  MUST(exchange_tokens(window, 8, 16, 64, NULL) == TMAP_INVALID_HANDLE);
+  MUST(open_window(1, buffers, 2, 1 << 20, &window) == TMAP_OK);
+  MUST(tmap_peer_memory_query(window, &ref) == TMAP_OK);
+  MUST(ref.rank == 1 && ref.ranks == 2 && ref.windows[0] == buffers[0]);
+  MUST(exchange_tokens(window, 8, 16, 24, NULL) == TMAP_INVALID_ARGUMENT); /* rows have multiples of 16 bytes */
+  MUST(tmap_peer_memory_destroy(window) == TMAP_OK);
+  return 0;
+}
+
 int c99_program(void) {
   tmap_tensor_spec spec;
   int line = 0;
@@ -121,5 +172,6 @@ int c99_program(void) {
   if (line == 0) line = see_rules(spec);
   if (line == 0) line = see_bits(&spec);
   if (line == 0) line = see_handles(&spec);
+  if (line == 0) line = see_peers();
   return line;
 }

@@ -70,6 +70,28 @@ TEST(handle_table, handles_of_other_kinds_and_wild_ones_name_nothing) {
   EXPECT_EQ(*services.find(service), 1);
 }
 
+TEST(handle_table, a_reserved_place_names_nothing_until_it_is_filled) {
+  table t{handle_kind::service};
+  const std::uint64_t handle = t.reserve();
+  EXPECT_NE(handle, 0u);
+  EXPECT_EQ(t.find(handle), nullptr);
+  EXPECT_EQ(t.remove(handle), nullptr);
+  t.fill(handle, number(7));
+  EXPECT_EQ(*t.find(handle), 7);
+  EXPECT_EQ(*t.remove(handle), 7);
+}
+
+TEST(handle_table, a_reserved_place_that_is_given_back_is_used_again) {
+  table t{handle_kind::service};
+  const std::uint64_t handle = t.reserve();
+  t.fill(handle, nullptr);
+  const std::uint64_t next = t.insert(number(8));
+  EXPECT_NE(next, handle);
+  EXPECT_EQ(next >> 32, handle >> 32);
+  EXPECT_EQ(t.find(handle), nullptr);
+  EXPECT_EQ(*t.find(next), 8);
+}
+
 TEST(handle_table, what_was_found_outlives_its_handle) {
   table t{handle_kind::service};
   const std::uint64_t handle = t.insert(number(7));

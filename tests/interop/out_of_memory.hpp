@@ -67,6 +67,7 @@ std::vector<public_call> plain_calls();   ///< of C++, without a service
 std::vector<public_call> ragged_calls();  ///< on host memory and on a device's, C++ and C
 std::vector<public_call> service_calls_of_cpp();
 std::vector<public_call> peer_calls_of_cpp();
+std::vector<public_call> peer_calls_of_c();
 std::vector<public_call> plain_calls_of_c();
 std::vector<public_call> service_calls_of_c();
 

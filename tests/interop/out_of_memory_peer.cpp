@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests groups and windows over a machine and an NCCL made of functions.
+// Tests groups and windows of C++ and C over a machine and an NCCL made of functions.
+#include <tmap/tmap.h>
 #include <tmap/peer_exchange.hpp>
 #include <tmap/peer_group.hpp>
 #include <tmap/peer_maps.hpp>
 
+#include <memory>
 #include <optional>
 #include <utility>
 
 #include "interop/out_of_memory.hpp"
+#include "interop/sized.hpp"
+#include "lib/interop/objects.hpp"
 #include "lib/peer/make_group.hpp"
 #include "peer/fake_peers.hpp"
 
@@ -194,6 +198,129 @@ std::vector<public_call> peer_calls_of_cpp() {
   };
   all.insert(all.end(), others.begin(), others.end());
   for (public_call& each : calls_that_move_data()) all.push_back(std::move(each));
+  return all;
+}
+
+namespace {
+
+constexpr std::uint64_t no_handle = 9;
+
+/// Holds a group over NCCL and a window of it, by handles. Outputs are poisoned.
+struct peers_by_handles : peer_machine {
+  peers_by_handles() {
+    result<peer_group> group =
+        peer::group_from_nccl(machine.program_communicator(0, 2, 1), std::chrono::seconds{1}, fake_peers::calls());
+    auto window_made = std::make_shared<const peer_memory>(group->allocate(100).value());
+    const auto held = std::make_shared<interop::held_group>();
+    held->group.emplace(std::move(*group));
+    EXPECT_TRUE(interop::hand_out(interop::peer_groups(), held, &c_group).is_ok());
+    EXPECT_TRUE(interop::hand_out(interop::peer_memories(), std::move(window_made), &c_window).is_ok());
+  }
+  peers_by_handles(const peers_by_handles&) = delete;
+  peers_by_handles& operator=(const peers_by_handles&) = delete;
+  ~peers_by_handles() { end_all(); }
+
+  std::string state() {
+    std::string shown = made_group.value == no_handle ? "no group made, " : "a group made, ";
+    shown += made_window.value == no_handle ? "no window made, " : "a window made, ";
+    tmap_peer_memory_ref seen{};
+    shown += tmap_status_name(tmap_peer_group_check(c_group));
+    shown += tmap_status_name(tmap_peer_memory_query(c_window, &seen));
+    return shown + std::to_string(seen.bytes) + ' ' + std::to_string(rank) + ' ' + std::to_string(ranks) + ' ' +
+           std::to_string(ref.bytes) + ' ' + std::to_string(spec.rank);
+  }
+  std::string work() {
+    end_all();
+    return machine.is_clean() ? peer_machine::work() : "something is left";
+  }
+  void end_all() {
+    for (tmap_peer_memory* const each : {&made_window, &c_window}) tmap_peer_memory_destroy(*each);
+    for (tmap_peer_group* const each : {&made_group, &c_group}) tmap_peer_group_destroy(*each);
+  }
+
+  tmap_peer_group c_group{no_handle};
+  tmap_peer_memory c_window{no_handle};
+  tmap_peer_group made_group{no_handle};
+  tmap_peer_memory made_window{no_handle};
+  std::uint32_t rank{77};
+  std::uint32_t ranks{77};
+  tmap_peer_memory_ref ref{};
+  tmap_tensor_spec spec{};
+};
+
+/// Makes a group of addresses.
+tmap_status make_group(tmap_peer_group& to) {
+  static constexpr std::uint64_t windows[]{4096, 1 << 30};
+  return tmap_peer_group_from_addresses(0, windows, 2, 1 << 20, &to);
+}
+
+std::vector<public_call> calls_of_c_that_make_groups() {
+  static constexpr std::int32_t devices[]{0, 1};
+  return {
+      in<peers_by_handles>("tmap_peer_group_from_addresses",
+                           [](peers_by_handles& s) { return make_group(s.made_group); }),
+      plain("tmap_peer_group_of_process",
+            [] {
+              tmap_peer_group made[2]{};
+              const tmap_status ended = tmap_peer_group_of_process(devices, 2, made);
+              for (const tmap_peer_group each : made) tmap_peer_group_destroy(each);
+              return ended;
+            }),
+      in<peers_by_handles>("tmap_peer_group_from_nccl",
+                           [](peers_by_handles& s) { return tmap_peer_group_from_nccl(nullptr, 0, &s.made_group); }),
+      plain("tmap_peer_new_id",
+            [] {
+              tmap_peer_id id{};
+              return tmap_peer_new_id(&id);
+            }),
+      in<peers_by_handles>("tmap_peer_group_create",
+                           [](peers_by_handles& s) {
+                             tmap_peer_start start = sized<tmap_peer_start>();
+                             start.id_file = "/a/path/that/is/long/enough/to/need/an/allocation";
+                             return tmap_peer_group_create(&start, &s.made_group);
+                           }),
+  };
+}
+
+/// Lists calls with a window. Those that enqueue kernels get arguments that are refused: windows of
+/// the fake machine must not reach a GPU.
+std::vector<public_call> calls_of_c_with_windows() {
+  using s = peers_by_handles;
+  static constexpr std::uint64_t hours = 25 * 60 * 60 * 1000;
+  return {
+      in<s>("tmap_peer_memory_query", [](s& o) { return tmap_peer_memory_query(o.c_window, &o.ref); }),
+      in<s>("tmap_peer_memory_destroy", [](s& o) { return tmap_peer_memory_destroy(o.c_window); }),
+      in<s>("tmap_peer_exchange_rows",
+            [](s& o) {
+              const tmap_exchange_problem problem = sized<tmap_exchange_problem>();
+              return tmap_peer_exchange_rows(o.c_window, &problem, nullptr);
+            }),
+      in<s>("tmap_peer_await_pulls", [](s& o) { return tmap_peer_await_pulls(o.c_window, hours, nullptr); }),
+      in<s>("tmap_peer_barrier", [](s& o) { return tmap_peer_barrier(o.c_window, hours, nullptr); }),
+      in<s>("tmap_peer_self_test", [](s& o) { return tmap_peer_self_test(o.c_window, hours, nullptr); }),
+      in<s>("tmap_peer_abort", [](s& o) { return tmap_peer_abort({o.c_group.value}); }),
+      in<s>("tmap_peer_last_outcome", [](s& o) { return tmap_peer_last_outcome({o.c_group.value}, nullptr); }),
+      in<s>("tmap_all_ranks_spec",
+            [](s& o) {
+              const tmap_tensor_spec local = sized<tmap_tensor_spec>();
+              return tmap_all_ranks_spec(&local, o.c_window, &o.spec);
+            }),
+  };
+}
+
+}  // namespace
+
+std::vector<public_call> peer_calls_of_c() {
+  using s = peers_by_handles;
+  std::vector<public_call> all = calls_of_c_that_make_groups();
+  const std::vector<public_call> others = {
+      in<s>("tmap_peer_group_query", [](s& o) { return tmap_peer_group_query(o.c_group, &o.rank, &o.ranks); }),
+      in<s>("tmap_peer_group_check", [](s& o) { return tmap_peer_group_check(o.c_group); }),
+      in<s>("tmap_peer_group_destroy", [](s& o) { return tmap_peer_group_destroy(o.c_group); }),
+      in<s>("tmap_peer_group_allocate", [](s& o) { return tmap_peer_group_allocate(o.c_group, 100, &o.made_window); }),
+  };
+  all.insert(all.end(), others.begin(), others.end());
+  for (public_call& each : calls_of_c_with_windows()) all.push_back(std::move(each));
   return all;
 }
 

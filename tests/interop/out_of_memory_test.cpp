@@ -30,7 +30,7 @@ namespace {
 std::vector<public_call> all_calls() {
   std::vector<public_call> all;
   for (const auto list : {&plain_calls, &ragged_calls, &service_calls_of_cpp, &peer_calls_of_cpp, &plain_calls_of_c,
-                          &service_calls_of_c}) {
+                          &service_calls_of_c, &peer_calls_of_c}) {
     for (public_call& each : list()) all.push_back(std::move(each));
   }
   return all;
@@ -65,6 +65,10 @@ TEST(out_of_memory, plain_calls_of_c) {
 
 TEST(out_of_memory, service_calls_of_c) {
   check(service_calls_of_c());
+}
+
+TEST(out_of_memory, peer_calls_of_c) {
+  check(peer_calls_of_c());
 }
 
 /// Returns the symbols of this program, one line each, as `readelf` prints them.

@@ -31,7 +31,8 @@ TEST(c_status, has_the_names_of_every_status) {
   }
   EXPECT_STREQ(tmap_status_name(TMAP_OK), "ok");
   EXPECT_STREQ(tmap_status_name(TMAP_BATCH_BUSY), "batch_busy");
-  for (const tmap_status code : {-1, 260, 511, 65536 + 1}) EXPECT_STREQ(tmap_status_name(code), "unknown");
+  EXPECT_STREQ(tmap_status_name(TMAP_GROUP_BUSY), "group_busy");
+  for (const tmap_status code : {-1, 261, 511, 65536 + 1}) EXPECT_STREQ(tmap_status_name(code), "unknown");
 }
 
 /// A status that C does not know yet would have a name.

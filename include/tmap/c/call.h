@@ -36,6 +36,12 @@ typedef struct tmap_batch_header {
   uint32_t reserved;
 } tmap_batch_header;
 
+/// A window of a group of GPUs: `tmap::peer_memory` (peer.h). 0 names none. Any number of threads
+/// may use a window.
+typedef struct tmap_peer_memory {
+  uint64_t value;
+} tmap_peer_memory;
+
 /// Addresses that an item may reach, aligned to 16 bytes.
 typedef struct tmap_address_window {
   uint64_t begin;
@@ -66,6 +72,8 @@ typedef struct tmap_call {
   uint32_t publish;  ///< maps: TMAP_PUBLISH_*
   uint32_t plan;     ///< grouped products: 0 chooses one by the problem's sizes; else 1 + the plan's number
   uint32_t reserved;
+  const uint32_t* owners;  ///< maps: null, or the rank that each tensor lies on, in device memory (`tmap::map_owners`)
+  tmap_peer_memory owner_window;  ///< with `owners`: the window that the tensors lie in
 } tmap_call;
 
 #ifdef __cplusplus

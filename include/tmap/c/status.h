@@ -68,7 +68,8 @@ enum {
   TMAP_INVALID_HANDLE = 256,    ///< a handle that names nothing: never made, of another kind, or destroyed
   TMAP_BUFFER_TOO_SMALL = 257,  ///< for a text, which is cut; `length` gets its whole length
   TMAP_BATCH_BUSY = 258,        ///< another thread is in a call with the same batch
-  TMAP_INTERNAL_ERROR = 259     ///< a defect of the library
+  TMAP_INTERNAL_ERROR = 259,    ///< a defect of the library
+  TMAP_GROUP_BUSY = 260         ///< another thread is in a call with the same group of GPUs
 };
 
 /// Returns "rule_broken", ...; "unknown" for any other number.
