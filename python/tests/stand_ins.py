@@ -44,6 +44,10 @@ class Driver:
         found._obj.value = {context: device for device, context in CONTEXT_OF.items()}[self.current()]
         return 0
 
+    def cuDevicePrimaryCtxRetain(self, found, device):
+        found._obj.value = CONTEXT_OF[device]
+        return 0
+
     def cuCtxPushCurrent_v2(self, context):
         if not self.may_push:
             return 201

@@ -29,9 +29,10 @@ C_NAMES = {"LastError": "error", "Spec": "tensor_spec", "Violation": "violation"
            "RowProblem": "row_problem", "ColumnProblem": "column_problem",
            "WeightProblem": "weight_problem", "PointerProblem": "pointer_problem",
            "SlotCounts": "slot_counts", "BadItem": "bad_item",
-           "FaultReport": "fault_report"}
+           "FaultReport": "fault_report", "PeerId": "peer_id", "PeerStart": "peer_start",
+           "PeerMemoryRef": "peer_memory_ref", "ExchangeProblem": "exchange_problem"}
 TYPES = {"uint64_t": ctypes.c_uint64, "int64_t": ctypes.c_int64, "uint32_t": ctypes.c_uint32, "int32_t": ctypes.c_int32,
-         "uint16_t": ctypes.c_uint16, "char": ctypes.c_char, "float": ctypes.c_float, "tmap_status": ctypes.c_int32}
+         "uint16_t": ctypes.c_uint16, "uint8_t": ctypes.c_uint8, "char": ctypes.c_char, "float": ctypes.c_float, "tmap_status": ctypes.c_int32}
 
 
 def declared(name):
@@ -43,7 +44,7 @@ def declared(name):
     members = []
     for kind, member, extent in re.findall(r"([\w ]+[\w\s*]*?[\s*])(\w+)(?:\[([^\]]+)\])?;", body):
         base = ctypes.c_void_p if "*" in kind else TYPES.get(kind.split()[-1])
-        count = extent and eval(extent, {"TMAP_MAX_RANK": 5, "TMAP_ARGUMENT_CAPACITY": 64})
+        count = extent and eval(extent, {"TMAP_MAX_RANK": 5, "TMAP_ARGUMENT_CAPACITY": 64, "TMAP_MAX_GROUP_RANKS": 32})
         members.append((member, base * count if base and count else base))
     return members
 
@@ -61,7 +62,7 @@ class Layouts(unittest.TestCase):
 
     def test_structs_have_the_sizes_that_the_c_interface_promises(self):
         sizes = {"LastError": 184, "Spec": 152, "Violation": 24, "DecodedMap": 216, "MapPatch": 112, "PatchSource": 96,
-                 "ServiceOptions": 40, "Call": 88, "RowOffsets": 32, "RaggedRows": 64, "BatchInfo": 80, "TensorBatch": 176, "DenseBatch": 96,
+                 "ServiceOptions": 40, "Call": 104, "PeerStart": 168, "PeerMemoryRef": 272, "ExchangeProblem": 80, "RowOffsets": 32, "RaggedRows": 64, "BatchInfo": 80, "TensorBatch": 176, "DenseBatch": 96,
                  "PackedBuffer": 40, "RowMatrix": 40, "RowIndex": 24, "CastValues": 40,
                  "RowProblem": 376, "ColumnProblem": 136, "WeightProblem": 232,
                  "Gate": 40, "ResultScales": 32, "PointerProblem": 104, "BatchRef": 40,

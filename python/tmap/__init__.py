@@ -12,6 +12,8 @@ Operations   `tmap.ragged`: copy, pack, pad and their inverses, rows by index, t
              products in one call; `grouped_mm_by_pointers`: products of matrices at any addresses.
 Experts      `tmap.moe`: `route` chooses the experts of each token and sorts the choices by expert,
              `combine` adds up the rows of each token.
+Groups       `tmap.peer`: groups of GPUs, memory that all of them reach, and exchanges of rows when
+             only the GPUs know how many.
 Faults       `faults`: the bad items that calls passed over on the device. `explain` and
              `describe_status` put a status into words. Every call takes `check="sync"`.
 Own kernels  `MapBatch.ref` is a kernel parameter; `include_dir()` has the headers for CuPy,
@@ -24,7 +26,7 @@ Arrays are of any library that speaks DLPack: PyTorch, CuPy, JAX (to read), NumP
 host). A call that fails raises `Error`, `TypeError` or `ValueError` and has changed nothing. Specs,
 decoded maps and batches of maps show themselves in notebooks. docs/python.md has more.
 """
-from . import moe, ragged
+from . import moe, peer, ragged
 from ._errors import BadItem, Error, Rule, Status, rule, rules_of
 from ._explain import explain
 from ._faults import FaultReport, describe_status, faults
@@ -43,6 +45,6 @@ __version__ = ".".join(map(str, version()))
 __all__ = ["BadItem", "DecodedMap", "Error", "FaultReport", "Gate", "GroupFault", "MapBatch", "MapService",
            "Rule", "Status", "TensorSpec", "Violation", "decode", "describe", "describe_json",
            "describe_status", "encode", "encode_bits", "explain", "faults", "group_faults_of",
-           "grouped_mm", "grouped_mm_by_pointers", "include_dir", "moe", "ragged", "rule", "rules_of",
-           "simulate_load", "simulate_reduce", "simulate_store", "tile_sizes", "validate",
-           "version"]
+           "grouped_mm", "grouped_mm_by_pointers", "include_dir", "moe", "peer", "ragged", "rule",
+           "rules_of", "simulate_load", "simulate_reduce", "simulate_store", "tile_sizes",
+           "validate", "version"]

@@ -41,10 +41,11 @@ def call_on(stream: Optional[int], workspace: int = 0, size: int = 0,
 
 
 def reports_to(statuses=None, header=None, windows=None, window_count: int = 0, check: int = 0,
-               policy: int = 0, publish: int = 0, plan: int = 0) -> bytes:
+               policy: int = 0, publish: int = 0, plan: int = 0, owners=None,
+               owner_window: int = 0) -> bytes:
     """Returns the rest of a `tmap_call`: its members from `statuses` on."""
     return _rest.pack(statuses or 0, header or 0, windows or 0, window_count, check, policy, 0, 0,
-                      publish, plan, 0)
+                      publish, plan, 0, owners or 0, owner_window)
 
 
 def reports_of(site: Site, items: int, statuses=None, header=None, windows=NO_WINDOWS, check=None,

@@ -45,6 +45,13 @@ _NUMBERS = {"i8": (0, 8), "i16": (0, 16), "i32": (0, 32), "i64": (0, 64), "u8": 
 _NAMES = {number: name for name, number in _NUMBERS.items()}
 
 
+def item_bytes(name):
+    """Returns the bytes of an element of a type."""
+    if name not in _NUMBERS:
+        raise TypeError(f"dtype is {name!r}: it must be one of {', '.join(_NUMBERS)}")
+    return _NUMBERS[name][1] // 8
+
+
 def _ask(array, stream):
     """Returns a capsule. Producers older than DLPack 1.0 do not know the last two keywords."""
     try:

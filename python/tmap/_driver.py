@@ -10,6 +10,7 @@ from ._errors import Status
 _ARGUMENTS = {
     "cuCtxGetCurrent": (c_void_p,),
     "cuCtxGetDevice": (c_void_p,),
+    "cuDevicePrimaryCtxRetain": (c_void_p, c_int32),
     "cuCtxPushCurrent_v2": (c_void_p,),
     "cuCtxPopCurrent_v2": (c_void_p,),
     "cuStreamIsCapturing": (c_void_p, c_void_p),
@@ -76,6 +77,16 @@ class Home:
 
     def __init__(self):
         self.context, self.device = _current(), current_device()
+
+    @classmethod
+    def on(cls, device: int) -> "Home":
+        """Returns the primary context of a device, which CUDA's runtime and libraries of arrays
+        use."""
+        home, context = cls(), c_void_p()
+        if home.device != device:
+            is_found = cuda.cuDevicePrimaryCtxRetain(byref(context), device) == 0
+            home.context, home.device = context.value if is_found else None, device
+        return home
 
     def call(self, function, *arguments):
         """Calls a function of the library in this context and returns its result. In another

@@ -53,6 +53,7 @@ class Status(enum.IntEnum):
     BUFFER_TOO_SMALL = 257
     BATCH_BUSY = 258
     INTERNAL_ERROR = 259
+    GROUP_BUSY = 260
     UNKNOWN = -1  # of a library newer than this package
 
     @classmethod

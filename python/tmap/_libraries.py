@@ -239,3 +239,12 @@ class _Adaptors(dict):
 
 
 ADAPTORS = _Adaptors()
+
+
+def current_stream(device: int) -> int:
+    """Returns the current stream of PyTorch or CuPy, if one of them is imported and sees GPUs, else
+    CUDA's default stream."""
+    torch, cupy = sys.modules.get("torch"), sys.modules.get("cupy")
+    if torch is not None and torch.cuda.is_available():
+        return ADAPTORS[torch.Tensor].current_stream(device)
+    return LEGACY_STREAM if cupy is None else ADAPTORS[cupy.ndarray].current_stream(device)

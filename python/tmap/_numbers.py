@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Checks the caller's numbers before the library sees them: ctypes cuts one that does not fit."""
+import math
 import operator
 import struct
 from typing import Any, Optional, Tuple
@@ -49,6 +50,15 @@ def real(value, name: str) -> float:
         return float(value)
     except (TypeError, ValueError):
         raise TypeError(f"{name} is {value!r}: it must be a number") from None
+
+
+def milliseconds(seconds, name: str) -> int:
+    """Returns a time in milliseconds, one at least. None is 0, the library's default."""
+    if seconds is None:
+        return 0
+    if not real(seconds, name) > 0:
+        raise ValueError(f"{name} is {seconds!r}: it must be more than 0 seconds")
+    return integer(math.ceil(min(real(seconds, name), 1e9) * 1000), name, 64)
 
 
 def choice(value, names: Tuple[Any, ...], name: str) -> int:

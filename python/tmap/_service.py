@@ -83,7 +83,7 @@ class MapService:
     def encode_ragged(self, base, offsets, box: Sequence[int], *, format: str = "ends",
                       swizzle: str = "none", l2_promotion: str = "none", oob_fill: str = "zero",
                       windows=None, header: bool = False, check=None, publish: str = "stores",
-                      stream=None) -> MapBatch:
+                      owners=None, window=None, stream=None) -> MapBatch:
         """Encodes one map for each tensor of a ragged batch: rows of `base` (its first dim), cut by
         `offsets`.
 
@@ -98,6 +98,10 @@ class MapService:
         reach: begin, end. With `header`, `MapBatch.header` counts bad and empty maps in 16 bytes of
         PyTorch's or CuPy's memory. `publish` is "stores", or "copy_fence" for maps that
         tensormap.cp_fenceproxy publishes, which takes longer; the maps are equal.
+
+        With `owners`, uint32 or int32 [n] in device memory, tensor i lies on rank `owners[i]` of a
+        group of GPUs. `base` then lies in this rank's part of `window`, a `tmap.peer.Window`, and
+        each map describes the same place in its owner's part.
 
         Does not wait for the device unless it is checked (`check`, as in `tmap.ragged`). Raises
         `TypeError`, `ValueError`, `Error`.
@@ -115,9 +119,11 @@ class MapService:
                           swizzle, l2_promotion, oob_fill)
         choice(publish, PUBLISHES, "publish")
         wanted = None
-        if windows is not None or check is not None or header:
+        if windows is not None or check is not None or header or owners is not None \
+                or window is not None:
             address, count = window_list(site, windows)
-            wanted = {"windows": address, "window_count": count, "check": check_number(check)}
+            wanted = {"windows": address, "window_count": count, "check": check_number(check),
+                      **_owners_of(site, owners, window, plan.count)}
         if site.adaptor is None:
             return self._home.inside(self._encode, site, plan, rows, cut, publish, header, wanted)
         with site.use():  # the device, and with it the context
@@ -199,6 +205,15 @@ class MapService:
     def __del__(self):
         if hasattr(self, "_home") and self._handle.value:
             self._home.inside(lib.tmap_service_destroy, self._handle)
+
+
+def _owners_of(site: Site, owners, window, count: int) -> dict:
+    if (owners is None) != (window is None):
+        raise ValueError("owners and window belong together: give both or neither")
+    if owners is None:
+        return {}
+    return {"owners": site.optional(owners, "owners", ("u32", "i32"), count),
+            "owner_window": window.handle.value}
 
 
 def _workspace_bytes(count: int, offset_bytes: int) -> int:

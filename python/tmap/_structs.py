@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """The structs of tmap.h, member for member."""
 import struct
-from ctypes import (Structure, Union, c_char, c_float, c_int32, c_uint16, c_uint32, c_uint64,
-                    c_void_p, sizeof)
+from ctypes import (Structure, Union, c_char, c_float, c_int32, c_uint8, c_uint16, c_uint32,
+                    c_uint64, c_void_p, sizeof)
 
 MAX_RANK = 5
+MAX_GROUP_RANKS = 32
 
 
 class Sized(Structure):
@@ -113,7 +114,7 @@ class Call(Sized):
                 ("header", c_void_p), ("windows", c_void_p), ("window_count", c_uint32),
                 ("check", c_uint32), ("policy", c_uint32), ("allowed", c_uint32),
                 ("trusted", c_uint32), ("publish", c_uint32), ("plan", c_uint32),
-                ("reserved", c_uint32)]
+                ("reserved", c_uint32), ("owners", c_void_p), ("owner_window", Handle)]
 
 
 class BatchRef(Structure):
@@ -300,6 +301,29 @@ class CombineGradients(Sized):
                 ("d_weights", c_void_p)]
 
 
+class PeerId(Structure):
+    _fields_ = [("bytes", c_uint8 * 128)]
+
+
+class PeerStart(Sized):
+    _fields_ = [("struct_size", c_uint32), ("rank", c_uint32), ("ranks", c_uint32),
+                ("reserved", c_uint32), ("id", PeerId), ("id_file", c_void_p), ("run", c_uint64),
+                ("patience_ms", c_uint64)]
+
+
+class PeerMemoryRef(Structure):
+    _fields_ = [("windows", c_uint64 * MAX_GROUP_RANKS), ("bytes", c_uint64), ("rank", c_uint32),
+                ("ranks", c_uint32)]
+
+
+class ExchangeProblem(Sized):
+    _fields_ = [("struct_size", c_uint32), ("row_bytes", c_uint32), ("rows", c_void_p),
+                ("sent_rows", c_uint64), ("splits", c_void_p), ("out", c_void_p),
+                ("capacity", c_uint64), ("out_splits", c_void_p), ("groups", c_uint32),
+                ("placed", c_uint32), ("blocks", c_uint32), ("reserved", c_uint32),
+                ("patience_ms", c_uint64)]
+
+
 def place(*members) -> int:
     """Returns the byte at which a member begins: place((Outer, "inner"), (Inner, "member"))."""
     return sum(getattr(kind, name).offset for kind, name in members)
@@ -313,7 +337,7 @@ def packer(kind: type, first: str) -> struct.Struct:
                          + "".join(_LETTERS[members[name]] for name in names[names.index(first):]))
 
 
-_LETTERS = {c_uint32: "I", c_uint64: "Q", c_void_p: "Q"}
+_LETTERS = {c_uint32: "I", c_uint64: "Q", c_void_p: "Q", Handle: "Q"}
 
 
 def in_pieces(made: Structure, *places: int) -> tuple:

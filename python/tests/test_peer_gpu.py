@@ -1,0 +1,177 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Groups of GPUs with PyTorch's tensors: virtual ranks on one GPU, two GPUs of this process, and two
+processes with a process group."""
+import os
+import subprocess
+import sys
+import unittest
+from pathlib import Path
+
+import support
+
+torch = support.need_torch_gpu()
+import peer_cases  # noqa: E402
+from peer_cases import NBYTES, RANKS, Rank  # noqa: E402
+
+import tmap  # noqa: E402
+from tmap import Status, peer  # noqa: E402
+
+# One thread serves all ranks. So it launches the calls of all ranks before it waits for a GPU.
+
+
+class ExchangeCases:
+    def windows(self):
+        raise NotImplementedError
+
+    def setUp(self):
+        self.ranks = [Rank(window) for window in self.windows()]
+        self.addCleanup(self.end)
+
+    def end(self):
+        torch.cuda.synchronize()
+        for rank in self.ranks:
+            rank.window.close()
+
+    def all(self, function, *arguments, **words):
+        for rank in self.ranks:
+            getattr(rank, function)(*arguments, **words)
+
+    def test_rows_come_to_their_ranks(self):
+        for call, placed in enumerate(("rank_major", "group_major", "rank_major")):
+            self.all("write", call)
+            self.all("exchange", placed)
+            self.all("await_pulls")
+            self.all("check", self, call, placed)
+
+    def test_the_way_to_every_rank_and_a_barrier(self):
+        for rank in self.ranks:
+            rank.window.self_test(stream=rank.stream)
+        for rank in self.ranks:
+            rank.window.barrier(stream=rank.stream)
+        for rank in self.ranks:
+            rank.window.last_outcome(stream=rank.stream)
+
+    def test_too_many_rows_move_nothing_on_any_rank(self):
+        self.all("write", 1)
+        before = [rank.out.clone() for rank in self.ranks]
+        torch.cuda.synchronize()
+        for rank in self.ranks:
+            rank.exchange(out=rank.out[:1] if rank.window.rank == 0 else None)
+        for rank, old in zip(self.ranks, before):
+            with self.assertRaises(tmap.Error) as caught:
+                rank.window.last_outcome(stream=rank.stream)
+            self.assertEqual(caught.exception.status, Status.PEER_OVERFLOW)
+            self.assertTrue(torch.equal(rank.out, old))
+        self.all("exchange")
+        self.all("check", self, 1)  # the group is whole
+
+    def test_a_rank_that_does_not_come_is_named(self):
+        first = self.ranks[0].window
+        first.barrier(stream=self.ranks[0].stream, patience=0.05)
+        with self.assertRaises(tmap.Error) as caught:
+            first.last_outcome(stream=self.ranks[0].stream)
+        self.assertEqual((caught.exception.status, caught.exception.found), (Status.PEER_TIMEOUT, 1))
+
+    def test_an_aborted_group_is_broken(self):
+        with torch.cuda.device(self.ranks[0].window.device):
+            self.ranks[0].window.abort()
+        for rank in self.ranks:
+            rank.window.barrier(stream=rank.stream)
+        for rank in self.ranks:
+            with self.assertRaises(tmap.Error) as caught:
+                rank.window.last_outcome(stream=rank.stream)
+            self.assertEqual(caught.exception.status, Status.GROUP_BROKEN)
+
+    def test_a_peers_memory_is_an_array(self):
+        self.ranks[1].rows.fill_(7)
+        torch.cuda.synchronize(self.ranks[1].window.device)
+        first = self.ranks[0].window
+        with torch.cuda.device(first.device):
+            of_peer = torch.from_dlpack(first.array(self.ranks[1].rows.shape, "i32", 8192, rank=1))
+            self.assertTrue((of_peer == 7).all())
+
+
+class VirtualRanks(ExchangeCases, unittest.TestCase):
+    """Both ranks are on one GPU. This proves nothing about order between GPUs."""
+
+    def windows(self):
+        buffers = [torch.zeros(peer.Window.HEADER_BYTES + NBYTES, dtype=torch.uint8, device="cuda")
+                   for _ in range(RANKS)]
+        torch.cuda.synchronize()
+        pointers = [buffer.data_ptr() for buffer in buffers]
+        groups = [peer.Group.from_pointers(pointers, rank, buffers[rank].nbytes, keep=buffers)
+                  for rank in range(RANKS)]
+        return [group.allocate(NBYTES) for group in groups]
+
+    def test_a_graph_is_replayed(self):
+        self.all("write", 0)
+        self.all("exchange")  # the kernels are loaded
+        self.all("check", self, 0)
+        graphs = [torch.cuda.CUDAGraph() for _ in self.ranks]
+        for rank, graph in zip(self.ranks, graphs):
+            with torch.cuda.graph(graph, stream=rank.stream):
+                rank.exchange()
+                rank.await_pulls()
+        for call in (1, 2, 3):
+            self.all("write", call)
+            for rank, graph in zip(self.ranks, graphs):
+                with torch.cuda.stream(rank.stream):
+                    graph.replay()
+            self.all("check", self, call)
+
+    def test_maps_lie_at_their_owners(self):
+        window = self.ranks[0].window
+        base = torch.from_dlpack(window.array((16, 64), "f32", 8192))
+        ends = torch.tensor([8, 16], device="cuda", dtype=torch.int32)
+        owners = torch.tensor([1, 0], device="cuda", dtype=torch.int32)
+        with tmap.MapService() as service:
+            with service.encode_ragged(base, ends, box=(8, 32), owners=owners, window=window) as batch:
+                maps = torch.from_dlpack(batch.maps).cpu()
+                statuses = torch.from_dlpack(batch.statuses).cpu().view(torch.int64)
+        self.assertEqual(statuses.tolist(), [0, 0])
+        found = [tmap.decode(bytes(maps[i].tolist())).spec for i in range(2)]
+        self.assertEqual([spec.address for spec in found],
+                         [window.address(8192, rank=1), window.address(8192 + 8 * 256, rank=0)])
+        self.assertEqual([tuple(spec.dims) for spec in found], [(64, 8), (64, 8)])
+
+
+@unittest.skipIf(torch.cuda.device_count() < 2, "needs two GPUs")
+class TwoGpus(ExchangeCases, unittest.TestCase):
+    def windows(self):
+        return [group.allocate(NBYTES) for group in peer.Group.of_process([0, 1])]
+
+
+@unittest.skipIf(torch.cuda.device_count() < 2, "needs two GPUs")
+class TwoProcesses(unittest.TestCase):
+    """Each process is a rank. `peer_process.py` makes its group and exchanges rows."""
+
+    def run_ranks(self, provider):
+        variables = {**os.environ, "NCCL_NVLS_ENABLE": "0", "TORCH_SYMM_MEM_DISABLE_MULTICAST": "1",
+                     "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "29531", "WORLD_SIZE": "2",
+                     "PYTHONPATH": os.pathsep.join(sys.path)}
+        script = Path(__file__).with_name("peer_process.py")
+        ranks = [subprocess.Popen([sys.executable, str(script), provider], env={**variables, "RANK": str(rank)},
+                                  stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) for rank in range(2)]
+        texts = []
+        for rank in ranks:
+            try:
+                texts.append(rank.communicate(timeout=100)[0])
+            except subprocess.TimeoutExpired:
+                rank.kill()
+                texts.append(rank.communicate()[0] + "\nkilled")
+        if any("SKIP" in text for text in texts):
+            self.skipTest(next(text for text in texts if "SKIP" in text).strip()[-300:])
+        self.assertEqual([rank.returncode for rank in ranks], [0, 0], "\n".join(texts))
+
+    def test_the_communicator_of_a_process_group(self):
+        self.run_ranks("torch")
+
+    def test_a_communicator_of_its_own(self):
+        self.run_ranks("create")
+
+    def test_pointers_of_symmetric_memory(self):
+        self.run_ranks("symmetric")
+
+
+if __name__ == "__main__":
+    unittest.main()
