@@ -11,8 +11,8 @@ NEEDS = {"import cupy": "cupy", "from cuda.core": "cuda.core", 'device="cuda"': 
 
 
 def samples(library, page="python.md"):
-    """Returns samples of a page by the line where each begins. `library` is cupy, cuda.core or torch, or None
-    for samples that need no GPU."""
+    """Returns samples of a page by the line where each begins. `library` is cupy, cuda.core or
+    torch, or None for samples that need no GPU."""
     found, lines = {}, (DOCS / page).read_text().split("\n")
     for begin, line in enumerate(lines):
         if line == "```python":

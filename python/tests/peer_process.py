@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One rank of the test `test_peer_gpu.TwoProcesses`: peer_process.py torch|create|symmetric. Makes its
-group in one of three ways and exchanges rows. Prints SKIP and the reason if PyTorch cannot do that."""
+"""One rank of the test `test_peer_gpu.TwoProcesses`: peer_process.py torch|create|symmetric. Makes
+its group in one of three ways and exchanges rows. Prints SKIP and the reason if PyTorch cannot do
+that."""
 import os
 import sys
 import unittest

@@ -9,7 +9,7 @@ import page  # noqa: E402
 
 
 class Samples(unittest.TestCase):
-    counts = {"python.md": 6, "pytorch_names.md": 2, "grouped_gemm_package.md": 2}
+    counts = {"python.md": 6, "cookbook.md": 1, "pytorch_names.md": 2, "grouped_gemm_package.md": 2}
 
     def test_each_runs(self):
         if hasattr(torch.library, "get_kernel"):

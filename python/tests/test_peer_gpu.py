@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Groups of GPUs with PyTorch's tensors: virtual ranks on one GPU, two GPUs of this process, and two
-processes with a process group."""
+"""Groups of GPUs with PyTorch's tensors: virtual ranks on one GPU, two GPUs of this process, and
+two processes with a process group."""
 import os
 import subprocess
 import sys

@@ -19,8 +19,8 @@ _COUNTS = ("u32", "i32")
 
 
 class WindowArray:
-    """Memory of a window, for `torch.from_dlpack`, `cupy.from_dlpack` and the like. It is valid until
-    the window is closed. A library's array made from it does not keep the window."""
+    """Memory of a window, for `torch.from_dlpack`, `cupy.from_dlpack` and the like. It is valid
+    until the window is closed. A library's array made from it does not keep the window."""
 
     def __init__(self, window: "Window", address: int, shape: Tuple[int, ...], dtype: str):
         self._window, self._address = window, address
@@ -40,15 +40,15 @@ class WindowArray:
 class Window:
     """Memory of equal size on all ranks of a group, of `Group.allocate`.
 
-    `exchange_rows`, `await_pulls`, `barrier` and `self_test` are collective: all ranks make the same
-    calls with a window in the same order, each on a stream of its own GPU. They enqueue a kernel and
-    return, and a graph may capture them. `stream` None is the current stream of the arrays' library,
-    or of PyTorch or CuPy, if one of them is imported, else CUDA's default stream. `patience` is how
-    many seconds the kernel waits for the other ranks, by default five. How a call ended,
-    `last_outcome` reports.
+    `exchange_rows`, `await_pulls`, `barrier` and `self_test` are collective: all ranks make the
+    same calls with a window in the same order, each on a stream of its own GPU. They enqueue a
+    kernel and return, and a graph may capture them. `stream` None is the current stream of the
+    arrays' library, or of PyTorch or CuPy, if one of them is imported, else CUDA's default stream.
+    `patience` is how many seconds the kernel waits for the other ranks, by default five.
+    `last_outcome` reports how a call ended.
 
-    A window ends by `close`, by the end of a `with`, or with the object. It waits for this rank's GPU
-    then. End it when no kernel of any rank uses it any more.
+    A window ends by `close`, by the end of a `with`, or with the object. It waits for this rank's
+    GPU then. End it when no kernel of any rank uses it any more.
     """
 
     HEADER_BYTES = 65536  # in front of each window, in the memory of `Group.from_pointers`
@@ -79,8 +79,8 @@ class Window:
         return bytes(self._ref)
 
     def address(self, offset: int = 0, rank: Optional[int] = None) -> int:
-        """Returns the address of a byte of the window of `rank`, by default this one, as this rank's
-        GPU sees it."""
+        """Returns the address of a byte of the window of `rank`, by default this one, as this
+        rank's GPU sees it."""
         owner = self.rank if rank is None else integer(rank, "rank", 32)
         if owner >= self.ranks:
             raise ValueError(f"rank is {owner}: the group has {self.ranks}")
@@ -90,9 +90,9 @@ class Window:
 
     def array(self, shape: Sequence[int], dtype, offset: int = 0,
               rank: Optional[int] = None) -> WindowArray:
-        """Returns the memory from byte `offset` on as an array without gaps. `dtype` is a name, "f32",
-        or the type object of a library. Without a `rank` it is this rank's own memory. With one, it
-        is that rank's as this GPU reaches it."""
+        """Returns the memory from byte `offset` on as an array without gaps. `dtype` is a name,
+        "f32", or the type object of a library. Without a `rank` it is this rank's own memory. With
+        one, it is that rank's as this GPU reaches it."""
         extents = integers(shape if isinstance(shape, (tuple, list)) else sequence(shape, "shape"),
                            "shape", 63)
         name = type_name(dtype)
@@ -106,10 +106,10 @@ class Window:
                       blocks: int = 0, patience: Optional[float] = None, stream=None):
         """Sends rows to all ranks and gets theirs. Returns `out`.
 
-        All arrays lie in the window, without gaps. `rows` [n, ...] are in the order of the ranks they
-        are for, then of their groups. `splits`, uint32 or int32 [ranks] or [ranks, groups], says how
-        many go to each. `out` [capacity, ...] gets the rows, and `out_splits`, as `splits`, how many
-        came from each rank for each group. A row has a multiple of 16 bytes.
+        All arrays lie in the window, without gaps. `rows` [n, ...] are in the order of the ranks
+        they are for, then of their groups. `splits`, uint32 or int32 [ranks] or [ranks, groups],
+        counts those for each. `out` [capacity, ...] gets the rows, and `out_splits`, as `splits`,
+        how many came from each rank for each group. A row has a multiple of 16 bytes.
 
         Rows come in the order of ranks, or of groups with `placed` "group_major". If a rank would
         get more rows than `out` has, no row moves on any rank, and `last_outcome` raises
@@ -169,8 +169,8 @@ class Window:
         return current_stream(self.device) if stream is None else stream_handle(stream)
 
     def last_outcome(self, *, stream=None) -> None:
-        """Waits for the stream, and raises `Error` if the last exchange with this window failed, or a
-        later call that waited in vain. Do not call it while the stream is captured."""
+        """Waits for the stream, and raises `Error` if the last exchange with this window failed, or
+        a later call that waited in vain. Do not call it while the stream is captured."""
         check(self._home.inside(lib.tmap_peer_last_outcome, self._handle, self._stream(stream)))
 
     def abort(self) -> None:

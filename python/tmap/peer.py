@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Groups of GPUs (docs/peers.md). A `Group` is one *rank* of a group, and makes *windows*: memory of
-equal size on every rank that all ranks reach. `Window.exchange_rows` sends rows to all ranks, when
-only the GPUs know how many.
+"""Groups of GPUs (docs/peers.md). A `Group` is one *rank* of a group, and makes *windows*: memory
+of equal size on every rank that all ranks reach. `Window.exchange_rows` sends rows to all ranks,
+when only the GPUs know how many.
 
 Each rank needs a `Group` of its own. There are four ways to make one:
 
@@ -37,8 +37,8 @@ def __dir__():
 
 
 def new_id() -> bytes:
-    """Makes the 128 bytes that all ranks of `Group.create` need. Call it on one rank and send them to
-    the others."""
+    """Makes the 128 bytes that all ranks of `Group.create` need. Call it on one rank and send them
+    to the others."""
     made = c.PeerId()
     check(lib.tmap_peer_new_id(byref(made)))
     return bytes(made)
@@ -67,13 +67,13 @@ class Group:
     @classmethod
     def from_pointers(cls, buffer_ptrs: Sequence[int], rank: int, nbytes: int, *,
                       device: Optional[int] = None, keep: Any = None) -> "Group":
-        """Makes a group of memory that exists: `buffer_ptrs[r]` is the address of the memory of rank
-        r as the GPU of this rank sees it, a multiple of 256, and has `nbytes` bytes.
+        """Makes a group of memory that exists: `buffer_ptrs[r]` is the address of the memory of
+        rank r as the GPU of this rank sees it, a multiple of 256, and has `nbytes` bytes.
 
         The memory must be zero on all ranks before any rank uses a window. Windows are taken from
         its beginning. All ranks must allocate the same sizes in the same order. `device` is the GPU
-        of this rank, by default the current one. `keep` is an object that owns the memory. The group
-        and its windows keep it.
+        of this rank, by default the current one. `keep` is an object that owns the memory. The
+        group and its windows keep it.
         """
         addresses = integers(buffer_ptrs, "buffer_ptrs", 64)
         handle = c.Handle()
@@ -113,8 +113,8 @@ class Group:
     @classmethod
     def from_nccl(cls, communicator: int, *, patience: Optional[float] = None,
                   keep: Any = None) -> "Group":
-        """Makes a group of the ranks of an `ncclComm_t`, given as a number. It must outlive the group
-        and its windows. `keep` is an object that owns it."""
+        """Makes a group of the ranks of an `ncclComm_t`, given as a number. It must outlive the
+        group and its windows. `keep` is an object that owns it."""
         handle = c.Handle()
         check(lib.tmap_peer_group_from_nccl(integer(communicator, "communicator", 64),
                                             milliseconds(patience, "patience"), byref(handle)))
@@ -147,8 +147,8 @@ class Group:
         return cls(handle, Home())
 
     def allocate(self, nbytes: int) -> Window:
-        """Makes a window of `nbytes` bytes on each rank. All ranks call it with the same size, in the
-        same order. The bytes are not set, except for those of `from_pointers`."""
+        """Makes a window of `nbytes` bytes on each rank. All ranks call it with the same size, in
+        the same order. The bytes are not set, except for those of `from_pointers`."""
         handle = c.Handle()
         check(self._home.inside(lib.tmap_peer_group_allocate, self._handle,
                                 integer(nbytes, "nbytes", 64), byref(handle)))

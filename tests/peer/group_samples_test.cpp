@@ -72,6 +72,23 @@ tmap::result<void> exchange_tokens(const tmap::peer_memory& window, std::uint64_
 }
 // [exchange_rows]
 
+// [exchange_all]
+/// Both ranks exchange tokens. `streams[i]` belongs to GPU i.
+tmap::result<void> exchange_on_two_gpus(const std::vector<tmap::peer_memory>& windows, const cudaStream_t* streams,
+                                        std::uint64_t most_rows, std::uint32_t row_bytes) {
+  for (int gpu = 0; gpu < 2; ++gpu) {
+    if (cudaSetDevice(gpu) != cudaSuccess) return tmap::failure{tmap::error{tmap::status::no_device}};
+    const auto sent = exchange_tokens(windows[gpu], most_rows, row_bytes, cuda::stream_ref{streams[gpu]});
+    if (!sent) return sent;
+  }
+  for (int gpu = 0; gpu < 2; ++gpu) {  // only now, because the ranks wait for each other
+    const auto ended = tmap::last_outcome(windows[gpu], cuda::stream_ref{streams[gpu]});
+    if (!ended) return ended;
+  }
+  return {};
+}
+// [exchange_all]
+
 TEST(group_samples, owners_are_checked_on_the_host) {
   const auto window = window_at(1, {1 << 20, 1 << 21}, 1 << 20);
   map_template base{};
@@ -90,6 +107,16 @@ TEST(group_samples, an_exchange_refuses_a_window_that_is_too_small) {
   ASSERT_TRUE(window.has_value());
   const auto refused = exchange_tokens(*window, 8192, 0, cuda::stream_ref{cudaStream_t{}});
   EXPECT_EQ(refused.error().argument.view(), "problem.row_bytes");
+}
+
+TEST(group_samples, two_ranks_are_refused_as_one_is) {
+  std::vector<peer_memory> windows;
+  windows.push_back(window_at(0, {1 << 20, 1 << 21}, 1 << 20).value());
+  windows.push_back(window_at(1, {1 << 20, 1 << 21}, 1 << 20).value());
+  const cudaStream_t streams[2]{};
+  const auto refused = exchange_on_two_gpus(windows, streams, 8192, 0);
+  ASSERT_FALSE(refused.has_value());
+  EXPECT_TRUE(refused.error().code == status::no_device || refused.error().argument.view() == "problem.row_bytes");
 }
 
 TEST(group_samples, a_window_at_addresses) {
