@@ -2,10 +2,13 @@
 // Tests groups and windows in C without a GPU: groups of given addresses, and of a machine and an
 // NCCL made of functions.
 #include <array>
+#include <atomic>
 #include <cstring>
 #include <memory>
 #include <string>
+#include <thread>
 #include <utility>
+#include <vector>
 
 #include "interop/refuses_bad_structs.hpp"
 #include "interop/sized.hpp"
@@ -355,6 +358,54 @@ TEST(c_peers_of_a_machine, a_lost_peer_is_reported) {
   EXPECT_EQ(tmap_peer_group_allocate(group, 4096, &window), TMAP_GROUP_BROKEN);
   EXPECT_EQ(window.value, 77u);
   EXPECT_EQ(tmap_peer_group_destroy(group), TMAP_OK);
+}
+
+TEST(c_peers_of_a_machine, a_child_may_call_no_group) {
+  fake_peers machine;
+  auto groups = peer::group_of_process({0, 1}, fake_peers::calls());
+  ASSERT_TRUE(groups.has_value());
+  const tmap_peer_group group = handle_of(std::move((*groups)[0]));
+  ++machine.process;
+  tmap_peer_memory window{77};
+  EXPECT_EQ(tmap_peer_group_check(group), TMAP_FORKED);
+  EXPECT_EQ(tmap_peer_group_allocate(group, 4096, &window), TMAP_FORKED);
+  EXPECT_EQ(window.value, 77u);
+  EXPECT_EQ(tmap_peer_group_destroy(group), TMAP_OK);
+}
+
+/// Calls on objects that are destroyed meanwhile must work or report that they are gone, or in use.
+TEST(c_peers_of_a_machine, a_group_and_a_window_end_under_their_users) {
+  fake_peers machine;
+  std::atomic<std::uint64_t> wrong{};
+  const auto is_expected = [](tmap_status code) {
+    return code == TMAP_OK || code == TMAP_GROUP_BUSY || code == TMAP_INVALID_HANDLE;
+  };
+  for (int round = 0; round < 20; ++round) {
+    auto groups = peer::group_of_process({0, 1}, fake_peers::calls());
+    ASSERT_TRUE(groups.has_value());
+    const tmap_peer_group group = handle_of(std::move((*groups)[0]));
+    tmap_peer_memory window{};
+    ASSERT_EQ(tmap_peer_group_allocate(group, 64, &window), TMAP_OK);
+    std::atomic<std::uint64_t> ends{};
+    std::vector<std::thread> threads;
+    for (int n = 0; n < 8; ++n) {
+      threads.emplace_back([&, n] {
+        for (int turn = 0; turn < 20; ++turn) {
+          tmap_peer_memory own{};
+          tmap_peer_memory_ref ref{};
+          const tmap_status made = tmap_peer_group_allocate(group, 64, &own);
+          if (made == TMAP_OK) wrong += tmap_peer_memory_destroy(own) == TMAP_OK ? 0 : 1;
+          wrong += is_expected(made) && is_expected(tmap_peer_memory_query(window, &ref)) ? 0 : 1;
+          if (turn == 10 + n) ends += tmap_peer_group_destroy(group) == TMAP_OK ? 1 : 0;
+          if (turn == 10 + n) ends += tmap_peer_memory_destroy(window) == TMAP_OK ? 1 : 0;
+        }
+      });
+    }
+    for (std::thread& each : threads) each.join();
+    ASSERT_EQ(ends, 2u);
+  }
+  EXPECT_EQ(wrong, 0u);
+  EXPECT_TRUE(machine.is_clean());
 }
 
 }  // namespace
