@@ -382,5 +382,40 @@ class Owners(StandIns):
                 service.encode_ragged(values, ends, (8, 16), owners=OnDevice((1,), "u32"), window=window)
 
 
+class Rows(StandIns):
+    """Rows of `MapService.encode_ragged`, which lie anywhere."""
+
+    def source_of(self, offsets, **words):
+        taken = []
+
+        def encode(_, service, template, source, count, handle, call):
+            taken.append((_structs.PatchSource.from_buffer_copy(source), count))
+            handle._obj.value = 77
+            return 0
+
+        with tmap.MapService() as service:
+            with unittest.mock.patch.object(type(self.library), "tmap_service_encode", encode):
+                service.encode_ragged(OnDevice((8, 16), "f32"), offsets, (8, 16), **words).release()
+        return taken[0]
+
+    def test_begins_and_counts_come_to_their_places(self):
+        begins, counts = OnDevice((3,), "i64"), OnDevice((3,), "i64")
+        source, count = self.source_of((begins, counts), format="begins_and_counts")
+        found = source.of.rows.offsets
+        self.assertEqual((count, found.format, found.bytes), (3, 3, 8))
+        self.assertTrue(found.values and found.counts and found.values != found.counts)
+        self.assertEqual(self.source_of(begins)[0].of.rows.offsets.counts, None)
+
+    def test_pairs_that_do_not_fit(self):
+        begins = OnDevice((3,), "i64")
+        for error, words, offsets in ((ValueError, "3 begins, and 2 counts", (begins, OnDevice((2,), "i64"))),
+                                      (TypeError, "same type", (begins, OnDevice((3,), "i32"))),
+                                      (ValueError, "offsets is a pair", (begins, begins, begins))):
+            with self.assertRaisesRegex(error, words):
+                self.source_of(offsets, format="begins_and_counts")
+        with self.assertRaisesRegex(ValueError, "format"):
+            self.source_of(begins, format="slots")
+
+
 if __name__ == "__main__":
     unittest.main()

@@ -123,16 +123,21 @@ class VirtualRanks(ExchangeCases, unittest.TestCase):
         window = self.ranks[0].window
         base = torch.from_dlpack(window.array((16, 64), "f32", 8192))
         ends = torch.tensor([8, 16], device="cuda", dtype=torch.int32)
+        begins = torch.tensor([4, 4], device="cuda", dtype=torch.int32)
+        counts = torch.tensor([3, 12], device="cuda", dtype=torch.int32)
         owners = torch.tensor([1, 0], device="cuda", dtype=torch.int32)
         with tmap.MapService() as service:
-            with service.encode_ragged(base, ends, box=(8, 32), owners=owners, window=window) as batch:
-                maps = torch.from_dlpack(batch.maps).cpu()
-                statuses = torch.from_dlpack(batch.statuses).cpu().view(torch.int64)
-        self.assertEqual(statuses.tolist(), [0, 0])
-        found = [tmap.decode(bytes(maps[i].tolist())).spec for i in range(2)]
-        self.assertEqual([spec.address for spec in found],
-                         [window.address(8192, rank=1), window.address(8192 + 8 * 256, rank=0)])
-        self.assertEqual([tuple(spec.dims) for spec in found], [(64, 8), (64, 8)])
+            for offsets, format, first, rows in ((ends, "ends", (0, 8), (8, 8)),
+                                                 ((begins, counts), "begins_and_counts", (4, 4), (3, 12))):
+                with service.encode_ragged(base, offsets, box=(8, 32), format=format, owners=owners,
+                                           window=window) as batch:
+                    maps = torch.from_dlpack(batch.maps).cpu()
+                    statuses = torch.from_dlpack(batch.statuses).cpu().view(torch.int64)
+                self.assertEqual(statuses.tolist(), [0, 0])
+                found = [tmap.decode(bytes(maps[i].tolist())).spec for i in range(2)]
+                self.assertEqual([spec.address for spec in found],
+                                 [window.address(8192 + 256 * first[i], rank=1 - i) for i in range(2)])
+                self.assertEqual([tuple(spec.dims) for spec in found], [(64, rows[0]), (64, rows[1])])
 
 
 @unittest.skipIf(torch.cuda.device_count() < 2, "needs two GPUs")

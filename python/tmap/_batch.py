@@ -12,6 +12,7 @@ from ._libraries import Form
 from ._numbers import choice, integer, sequence, type_name
 
 OFFSET_FORMATS = ("ends", "prefix", "sizes")
+ROW_FORMATS = (*OFFSET_FORMATS, "begins_and_counts")
 POLICIES = ("default", "enable", "disable", "force")
 PUBLISHES = ("stores", "copy_fence")
 NO_WINDOWS = None, 0
@@ -82,9 +83,31 @@ def offset_count(offsets: Form, format: str, formats: Tuple[str, ...] = OFFSET_F
     return count, number
 
 
-def rows_of(values: Form, offsets: Form, format: str, is_bounded: bool) -> Tuple[int, c.RaggedRows]:
+def split_offsets(offsets, format: str, name: str):
+    """Returns the counts, or None, and the array that has the first say."""
+    if format != "begins_and_counts":
+        return None, offsets
+    parts = sequence(offsets, name)
+    if len(parts) != 2:
+        raise ValueError(f"{name} is a pair (begins, counts), not {len(parts)} arrays")
+    return parts[1], parts[0]
+
+
+def counts_address(site: Site, counts, begins: int, begin_bytes: int, name: str) -> int:
+    """Returns the address of the counts that belong to so many begins."""
+    view = site.read(counts, "counts", ("i32", "i64"), rank=1)
+    if not view.is_packed or view.shape[0] != begins:
+        raise ValueError(f"{name} has {begins} begins, and {view.shape[0]} counts without gaps: "
+                         "they must be equally many")
+    if view.item_bytes != begin_bytes:
+        raise TypeError("begins and counts have the same type")
+    return view.address
+
+
+def rows_of(values: Form, offsets: Form, format: str, is_bounded: bool,
+            formats: Tuple[str, ...] = OFFSET_FORMATS) -> Tuple[int, c.RaggedRows]:
     """Returns how many tensors there are, and all of them but their addresses."""
-    count, number = offset_count(offsets, format)
+    count, number = offset_count(offsets, format, formats)
     rows = c.RaggedRows(row_pitch_bytes=values.strides[0] if values.strides else 0)
     rows.offsets.format, rows.offsets.bytes = number, offsets.item_bytes
     if is_bounded:

@@ -6,7 +6,7 @@ from typing import Optional, Tuple
 
 from . import _structs as c
 from ._arrays import Site
-from ._batch import offset_count, reports_of
+from ._batch import counts_address, offset_count, reports_of, split_offsets
 from ._epilogue import (Gate, Terms, gate_of, output_types, result_columns, result_type, set_gate,
                         with_terms)
 from ._gemm_problem import FORMATS, LABELS, OPERANDS, Prepared, enqueue, in_pieces, prepare
@@ -110,7 +110,7 @@ def grouped_mm(a, b, offs, *, out, format: str = "ends", accumulate: bool = Fals
     Does not wait for the device unless it is checked; a graph may capture it. Returns `out`. Raises
     `TypeError`, `ValueError`, `Error`.
     """
-    counts, offs = _split_offsets(offs, format)
+    counts, offs = split_offsets(offs, format, "offs")
     site = Site(stream, a, b, offs, out)
     if site.on_host:
         raise ValueError("grouped products are of arrays in device memory")
@@ -131,16 +131,6 @@ def grouped_mm(a, b, offs, *, out, format: str = "ends", accumulate: bool = Fals
                 site.stream, reports, pieces)
         site.done()
     return out
-
-
-def _split_offsets(offs, format):
-    """Returns the counts, or None, and the array that has the first say."""
-    if format != "begins_and_counts":
-        return None, offs
-    parts = sequence(offs, "offs")
-    if len(parts) != 2:
-        raise ValueError(f"offs is a pair (begins, counts), not {len(parts)} arrays")
-    return parts[1], parts[0]
 
 
 class _Lists:
@@ -291,7 +281,7 @@ def _with_addresses(site, ready, operand, counts, lists, terms):
     if made is None:
         made = type(ready.problem).from_buffer_copy(ready.problem)
     if counts is not None:
-        made.offsets.counts = _counts_address(site, counts, made)
+        made.offsets.counts = counts_address(site, counts, made.groups, made.offsets.bytes, "offs")
     if lists.a_rows:
         made.a_rows = lists.a_rows
     if lists.out_rows:
@@ -301,13 +291,3 @@ def _with_addresses(site, ready, operand, counts, lists, terms):
     if lists.out:
         made.c_addresses = lists.out
     return in_pieces(made)[1]
-
-
-def _counts_address(site, counts, problem):
-    view = site.read(counts, "counts", ("i32", "i64"), rank=1)
-    if not view.is_packed or view.shape[0] != problem.groups:
-        raise ValueError(f"offs has {problem.groups} begins, and {view.shape[0]} counts without "
-                         "gaps: they must be equally many")
-    if view.item_bytes != problem.offsets.bytes:
-        raise TypeError("begins and counts have the same type")
-    return view.address

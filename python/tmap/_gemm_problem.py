@@ -6,7 +6,7 @@ from ctypes import byref
 from typing import Any, NamedTuple, Tuple
 
 from . import _structs as c
-from ._batch import OFFSET_FORMATS, PLAIN, call_on
+from ._batch import PLAIN, ROW_FORMATS, call_on
 from ._epilogue import result_type
 from ._errors import check
 from ._library import lib
@@ -18,7 +18,7 @@ EIGHT_BITS = OPERANDS[2:]
 # Of both operands: lines along k, and lines across it.
 _ALONG, _ACROSS = 0, 1
 # The formats of `offs`, in the library's order.
-FORMATS = (*OFFSET_FORMATS, "begins_and_counts", "slots", "labels")
+FORMATS = (*ROW_FORMATS, "slots", "labels")
 SLOTS, LABELS = FORMATS.index("slots"), FORMATS.index("labels")
 
 

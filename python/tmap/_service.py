@@ -7,8 +7,8 @@ from typing import Any, Dict, NamedTuple, Sequence, Tuple
 
 from . import _structs as c
 from ._arrays import Site
-from ._batch import (PUBLISHES, ROW_ADDRESSES, call_on, innermost_first, reports_to, rows_of,
-                     window_list)
+from ._batch import (PUBLISHES, ROW_ADDRESSES, ROW_FORMATS, call_on, counts_address,
+                     innermost_first, reports_to, rows_of, split_offsets, window_list)
 from ._driver import Home
 from ._errors import check, text_of
 from ._faults import check_number
@@ -89,8 +89,9 @@ class MapService:
 
         `base` is device memory of 2 to 5 dims whose last has no gaps. `offsets` is int32 or int64
         in device memory, in rows: "ends" (n values), "prefix" (n + 1, the first 0) or "sizes" (n).
-        `box` is in the array's order, outermost first. This call's kernel reads and checks the
-        offsets on the device; both arrays stay unchanged until it has run.
+        "begins_and_counts" is a pair of such arrays, for tensors in any order and with gaps. `box`
+        is in the array's order, outermost first. This call's kernel reads and checks the offsets on
+        the device; both arrays stay unchanged until it has run.
 
         A tensor of no rows, and one that breaks a rule, gets a harmless map and a status in
         `MapBatch.statuses`. The same holds for one with rows that `base` does not have (T05),
@@ -106,6 +107,7 @@ class MapService:
         Does not wait for the device unless it is checked (`check`, as in `tmap.ragged`). Raises
         `TypeError`, `ValueError`, `Error`.
         """
+        counts, offsets = split_offsets(offsets, format, "offsets")
         site = Site(stream, base, offsets)
         if site.on_host:
             raise ValueError("maps are made of arrays in device memory")
@@ -124,12 +126,17 @@ class MapService:
             address, count = window_list(site, windows)
             wanted = {"windows": address, "window_count": count, "check": check_number(check),
                       **_owners_of(site, owners, window, plan.count)}
+        first, second, last = plan.pieces
+        source = plan.pack(first, rows.address, second, cut.address, last)
+        if counts is not None:
+            source = _with_counts(site, source, counts, plan.count)
         if site.adaptor is None:
-            return self._home.inside(self._encode, site, plan, rows, cut, publish, header, wanted)
+            return self._home.inside(self._encode, site, plan, rows, source, publish, header,
+                                     wanted)
         with site.use():  # the device, and with it the context
-            return self._encode(site, plan, rows, cut, publish, header, wanted)
+            return self._encode(site, plan, rows, source, publish, header, wanted)
 
-    def _encode(self, site: Site, plan: _Plan, rows: View, cut: View, publish: str,
+    def _encode(self, site: Site, plan: _Plan, rows: View, source: bytes, publish: str,
                 has_header: bool, wanted) -> MapBatch:
         reports, header = _REPORTS[publish], None
         if wanted is not None:
@@ -137,8 +144,6 @@ class MapService:
             reports = reports_to(publish=PUBLISHES.index(publish), header=header and header[0],
                                  **wanted)
         workspace, _lent = site.memory(plan.workspace_bytes) if plan.workspace_bytes else (0, None)
-        first, second, last = plan.pieces
-        source = plan.pack(first, rows.address, second, cut.address, last)
         handle = c.Handle()
         call = call_on(site.stream, workspace, plan.workspace_bytes, reports)
         check(lib.tmap_service_encode(self._handle, plan.template.handle, source, plan.count,
@@ -151,7 +156,7 @@ class MapService:
         key = (base, offsets, format, is_bounded, *modes)
         made = self._plans.get(key)
         if made is None:
-            count, rows = rows_of(base, offsets, format, is_bounded)
+            count, rows = rows_of(base, offsets, format, is_bounded, ROW_FORMATS)
             source = c.PatchSource(kind=c.SOURCE_ROWS)
             source.of.rows = rows
             made = _Plan(self._template(base, *modes), *c.in_pieces(source, *ROW_ADDRESSES), count,
@@ -205,6 +210,13 @@ class MapService:
     def __del__(self):
         if hasattr(self, "_home") and self._handle.value:
             self._home.inside(lib.tmap_service_destroy, self._handle)
+
+
+def _with_counts(site: Site, source: bytes, counts, begins: int) -> bytes:
+    made = c.PatchSource.from_buffer_copy(source)
+    offsets = made.of.rows.offsets
+    offsets.counts = counts_address(site, counts, begins, offsets.bytes, "offsets")
+    return bytes(made)
 
 
 def _owners_of(site: Site, owners, window, count: int) -> dict:
