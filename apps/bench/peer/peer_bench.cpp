@@ -8,6 +8,7 @@
 #include <cstring>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "apps/bench/common/run_tables.hpp"
@@ -123,6 +124,36 @@ double copy_engine_rate(const meter& m, bool is_get) {
   }));
 }
 
+/// Returns the rate of each rank if both move at once, each to or from the other one.
+double rate_of_both(const meter& m, movement kind, std::uint32_t blocks) {
+  move_request request = request_of(m, kind, blocks, false);
+  return gigabytes_per_second(m.bytes(), m.ranks.microseconds([&] {
+    m.ranks.for_each([&](std::uint32_t rank) {
+      request.peer = 1 - rank;
+      require(launch_move(m.ranks.window(rank).ref(), request, m.ranks.stream(rank)));
+    });
+  }));
+}
+
+double copy_engine_rate_of_both(const meter& m) {
+  const two_ranks& ranks = m.ranks;
+  return gigabytes_per_second(m.bytes(), ranks.microseconds([&] {
+    ranks.for_each([&](std::uint32_t rank) {
+      require(cudaMemcpyPeerAsync(ranks.at(1 - rank, m.target()), ranks.gpu(1 - rank), ranks.at(rank, data_at),
+                                  ranks.gpu(rank), m.bytes(), ranks.stream(rank)));
+    });
+  }));
+}
+
+void print_both(const meter& m) {
+  table t("Both ranks at once, GB/s of each.", {"what", "8 blocks", "16 blocks", "32 blocks", "copy engine, puts"});
+  for (const auto& [kind, name] : {std::pair{movement::get, "get"}, std::pair{movement::put, "put"}}) {
+    t.add({name, text(rate_of_both(m, kind, 8), 0), text(rate_of_both(m, kind, 16), 0),
+           text(rate_of_both(m, kind, 32), 0), text(copy_engine_rate_of_both(m), 0)});
+  }
+  t.print();
+}
+
 void print_bandwidth(const meter& m) {
   table t("1. Rank 0 alone moves " + std::to_string(m.chosen.mebibytes) + " MiB in pieces of 16 KiB, GB/s.",
           {"what", "blocks", "GB/s", "ceiling", "of it", "goal", ""});
@@ -137,6 +168,7 @@ void print_bandwidth(const meter& m) {
   add("put, a signal for each 128 KiB", best_rate(m, movement::put, {8, 16, 32}, true), "put", put.gigabytes, 0.97);
   add("add f32", best_rate(m, movement::add_f32, {8, 16, 32}), "copy engine", put_ceiling, 0.83);
   t.print();
+  print_both(m);
 }
 
 // Latency.
