@@ -12,8 +12,12 @@ namespace tmap::kernels::peer {
 
 using namespace tmap::detail::peer;  // what all protocols have in common
 
+/// What the ranks do once all have announced.
+enum class call_kind : std::uint32_t { exchange, fetch };
+
 /// Describes one rank's part of an exchange. Rows lie in the order of the ranks they are for, then
-/// of their groups. Offsets are bytes of the own window and multiples of 16.
+/// of their groups. Offsets are bytes of the own window and multiples of 16, those of single words
+/// multiples of 4. A word at offset 0 is none.
 struct exchange_request {
   std::uint64_t rows;        ///< what this rank sends
   std::uint64_t splits;      ///< how many rows for each (rank, group), as words
@@ -28,12 +32,19 @@ struct exchange_request {
   std::uint32_t stages;
   std::uint32_t block;  ///< of `blocks`, which share the work
   std::uint32_t blocks;
+  call_kind kind{call_kind::exchange};
+  std::uint32_t sent_pitch{0};  ///< bytes from one row of `rows` to the next; the others learn it
+  /// The word with the verdict of an earlier call that this one continues. If that is not ok, this
+  /// call ends with it, and announces nothing. All ranks must have the same.
+  std::uint64_t after{0};
+  std::uint64_t outcome{0};  ///< the word that gets this call's verdict, too
+  std::uint64_t lacking{0};  ///< the word that is not 0 if this rank has too little room
 };
 
 /// Names the words of a slot. Counts of the receiver's groups follow the totals of all ranks.
 namespace slot {
 inline constexpr std::uint32_t call = 0, shape = 1, capacity = 2, has_bad_counts = 3, rows_low = 4, rows_high = 5,
-                               totals = 6;
+                               sent_rows = 6, sent_pitch = 7, lacks_room = 8, totals = 9;
 }  // namespace slot
 
 TMAP_HOST_DEVICE constexpr std::uint64_t slot_words(std::uint32_t ranks, std::uint32_t groups) {
@@ -64,7 +75,8 @@ TMAP_HOST_DEVICE std::uint64_t slot_word(const Link& link, const exchange_reques
 
 /// Returns a number in which calls differ that do not belong together.
 TMAP_HOST_DEVICE constexpr std::uint32_t shape_of(const exchange_request& request) {
-  return (request.groups * 0x9E3779B1u ^ request.row_bytes) * 0x85EBCA77u;
+  const std::uint32_t sizes = (request.groups * 0x9E3779B1u ^ request.row_bytes) * 0x85EBCA77u;
+  return sizes + static_cast<std::uint32_t>(request.kind);
 }
 
 /// Waits until all ranks have pulled what this rank sent in earlier exchanges. Its rows may be
@@ -105,6 +117,9 @@ TMAP_HOST_DEVICE void write_own_slot(Link& link, const exchange_request& request
   write(slot::has_bad_counts, all > request.sent_rows ? 1 : 0);
   write(slot::rows_low, static_cast<std::uint32_t>(request.rows));
   write(slot::rows_high, static_cast<std::uint32_t>(request.rows >> 32));
+  write(slot::sent_rows, request.sent_rows);
+  write(slot::sent_pitch, request.sent_pitch);
+  write(slot::lacks_room, request.lacking == 0 ? 0 : link.load(me, request.lacking));
 }
 
 /// Writes a slot into every rank and raises its signal there.

@@ -8,10 +8,11 @@
 
 namespace tmap::kernels::peer {
 
-/// Announces and pulls, in every block. The first block alone announces.
-template <class Link>
-[[nodiscard]] TMAP_HOST_DEVICE peer_verdict announce_and_pull(Link& link, const exchange_request& request,
-                                                              std::uint32_t call, std::uint64_t deadline) {
+/// Announces and moves rows, in every block. The first block alone announces.
+template <class Link, class Moves>
+[[nodiscard]] TMAP_HOST_DEVICE peer_verdict announce_and_move(Link& link, const exchange_request& request,
+                                                              std::uint32_t call, std::uint64_t deadline,
+                                                              const Moves& moves) {
   if (request.block == 0) {
     if (const peer_verdict told = announce(link, request, call, deadline); told.status != peer_status::ok) return told;
   } else if (is_broken(link)) {
@@ -22,7 +23,7 @@ template <class Link>
   const peer_verdict judged = judge(link, request);
   if (judged.status != peer_status::ok) return judged;
   link.proxy_fence();  // peers' rows were seen by waits, and are read by bulk copies
-  pull(link, request);
+  moves.move(link);
   return {};
 }
 
@@ -45,33 +46,70 @@ template <class Link>
   return {};
 }
 
-/// Runs the first block's part of an exchange.
-template <class Link>
-[[nodiscard]] TMAP_HOST_DEVICE peer_verdict lead_exchange(Link& link, const exchange_request& request,
-                                                          std::uint32_t call, std::uint64_t deadline) {
-  const peer_verdict moved = announce_and_pull(link, request, call, deadline);
+/// Runs the first block's part of a call.
+template <class Link, class Moves>
+[[nodiscard]] TMAP_HOST_DEVICE peer_verdict lead_call(Link& link, const exchange_request& request, std::uint32_t call,
+                                                      std::uint64_t deadline, const Moves& moves) {
+  const peer_verdict moved = announce_and_move(link, request, call, deadline, moves);
   if (is_fatal(moved.status)) return moved;
-  if (moved.status == peer_status::ok) write_out_splits(link, request);
+  if (moved.status == peer_status::ok) moves.write_counts(link);
   const peer_verdict ended = finish_exchange(link, request, call, deadline);
   return ended.status == peer_status::ok ? moved : ended;
 }
 
-/// Runs one rank's part of an exchange. The verdict of block 0 is the rank's; that is also in its
-/// window. If it is ok, all rows are in `out`, and later kernels of this rank may read them. The
+/// Returns why a call must not begin, or ok.
+template <class Link>
+[[nodiscard]] TMAP_HOST_DEVICE peer_verdict may_begin(Link& link, const exchange_request& request) {
+  if (request.after != 0) {
+    const peer_verdict before = verdict_of(link.load(link.rank(), request.after));
+    if (before.status != peer_status::ok) return before;
+  }
+  return {fits_header(link.ranks(), request.groups) ? peer_status::ok : peer_status::refused};
+}
+
+/// Writes how a call of this rank ended to where its request wants it, too.
+template <class Link>
+TMAP_HOST_DEVICE peer_verdict report_call(Link& link, const exchange_request& request, const peer_verdict& verdict) {
+  if (request.outcome != 0) link.store(link.rank(), request.outcome, word_of(verdict));
+  return report(link, verdict);
+}
+
+/// Runs one rank's part of a call: all ranks announce and judge, `moves` moves the rows, and all
+/// sources get their credit. The verdict of block 0 is the rank's; that is also in its window. The
 /// rows sent may be overwritten after `await_credits`.
+template <class Link, class Moves>
+[[nodiscard]] TMAP_HOST_DEVICE peer_verdict run_call(Link& link, const exchange_request& request,
+                                                     std::uint64_t deadline, const Moves& moves) {
+  const bool leads = request.block == 0;
+  const peer_verdict begun = may_begin(link, request);
+  if (begun.status != peer_status::ok) return leads ? report_call(link, request, begun) : begun;
+  const std::uint32_t call = link.load(link.rank(), offsetof(window_header, exchanges)) + 1;
+  if (leads) return report_call(link, request, lead_call(link, request, call, deadline, moves));
+  const peer_verdict moved = announce_and_move(link, request, call, deadline, moves);
+  link.raise(link.rank(), offsetof(window_header, workers_raised), 1);
+  return moved;
+}
+
+/// Moves the rows of an exchange.
+struct exchange_moves {
+  const exchange_request& request;
+
+  template <class Link>
+  TMAP_HOST_DEVICE void move(Link& link) const {
+    pull(link, request);
+  }
+  template <class Link>
+  TMAP_HOST_DEVICE void write_counts(Link& link) const {
+    write_out_splits(link, request);
+  }
+};
+
+/// Runs one rank's part of an exchange. If the verdict is ok, all rows are in `out`, and later
+/// kernels of this rank may read them.
 template <class Link>
 [[nodiscard]] TMAP_HOST_DEVICE peer_verdict exchange(Link& link, const exchange_request& request,
                                                      std::uint64_t deadline) {
-  const bool leads = request.block == 0;
-  if (!fits_header(link.ranks(), request.groups)) {
-    const peer_verdict refused{peer_status::refused};
-    return leads ? report(link, refused) : refused;
-  }
-  const std::uint32_t call = link.load(link.rank(), offsetof(window_header, exchanges)) + 1;
-  if (leads) return report(link, lead_exchange(link, request, call, deadline));
-  const peer_verdict moved = announce_and_pull(link, request, call, deadline);
-  link.raise(link.rank(), offsetof(window_header, workers_raised), 1);
-  return moved;
+  return run_call(link, request, deadline, exchange_moves{request});
 }
 
 }  // namespace tmap::kernels::peer

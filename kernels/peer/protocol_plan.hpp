@@ -25,12 +25,16 @@ class announcements {
   TMAP_HOST_DEVICE std::uint32_t count(std::uint32_t source, std::uint32_t group) const {
     return word(source, slot::totals + link_.ranks() + group);
   }
+  /// Returns where the rows that a rank sends lie in its window.
+  TMAP_HOST_DEVICE std::uint64_t rows_at(std::uint32_t source) const {
+    const std::uint64_t high = word(source, slot::rows_high);
+    return high << 32 | word(source, slot::rows_low);
+  }
   /// Returns where the rows for this rank begin in the window of `source`.
   TMAP_HOST_DEVICE std::uint64_t begin_at(std::uint32_t source) const {
     std::uint64_t before = 0;
     for (std::uint32_t rank = 0; rank < link_.rank(); ++rank) before += total(source, rank);
-    const std::uint64_t high = word(source, slot::rows_high);
-    return (high << 32 | word(source, slot::rows_low)) + before * request_.row_bytes;
+    return rows_at(source) + before * request_.row_bytes;
   }
   /// Returns how many rows of `group` come to this rank from the ranks before `end`.
   TMAP_HOST_DEVICE std::uint64_t rows_of(std::uint32_t group, std::uint32_t end) const {
@@ -106,7 +110,8 @@ template <class Link>
   for (std::uint32_t rank = 0; rank < link.ranks(); ++rank) {
     std::uint64_t rows = 0;
     for (std::uint32_t source = 0; source < link.ranks(); ++source) rows += told.total(source, rank);
-    if (rows > told.word(rank, slot::capacity)) return {peer_status::overflow, rank, protocol_step::announcement};
+    if (rows > told.word(rank, slot::capacity) || told.word(rank, slot::lacks_room) != 0)
+      return {peer_status::overflow, rank, protocol_step::announcement};
   }
   return {};
 }

@@ -55,6 +55,11 @@ class peer_link {
     parities_ ^= 1u << set;
   }
 
+  /// Loads a word of shared memory that a get has filled.
+  __device__ std::uint32_t load_shared(std::uint32_t offset) const {
+    return *reinterpret_cast<const std::uint32_t*>(shared_ + offset);
+  }
+
   __device__ void flush() const { device::flush(); }
   __device__ void quiet() const { device::quiet(); }
   __device__ void raise(std::uint32_t rank, std::uint64_t signal, std::uint32_t by) const {

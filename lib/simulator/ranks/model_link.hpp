@@ -34,6 +34,7 @@ class model_link {
     machine_->bulk_load(thread_, shared(to_shared), at(rank, offset), bytes / 4, set);
   }
   void wait_gets(std::uint32_t set = 0) { machine_->wait_mbarrier(thread_, set); }
+  std::uint32_t load_shared(std::uint32_t offset) { return machine_->load(thread_, shared(offset)); }
   void flush() { machine_->wait_group_read(thread_); }
   void quiet() {
     machine_->wait_group(thread_);
@@ -51,7 +52,6 @@ class model_link {
   std::uint64_t now() const { return machine_->schedule().now(); }
 
   // Calls of test programs that protocols do without.
-  std::uint32_t load_shared(std::uint32_t offset) { return machine_->load(thread_, shared(offset)); }
   void store_shared(std::uint32_t offset, std::uint32_t value) { machine_->store(thread_, shared(offset), value); }
   /// Ends a kernel of this rank and begins its next one.
   void end_kernel() { machine_->kernel_boundary(thread_); }

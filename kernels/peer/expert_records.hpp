@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// Makes what a dispatch exchanges: a *record* for each token and each rank that has some of its
+// experts. The rank that gets records makes choices of them, which are sorted by expert, and then a
+// list of rows to fetch. Functions work on one word or choice each, over a link, and touch the own
+// window alone.
+
+#include "kernels/peer/protocol_fetch.hpp"
+
+namespace tmap::kernels::peer {
+
+/// Places the arrays of a dispatch. Offsets are bytes of the own window.
+struct expert_arrays {
+  std::uint32_t tokens;    ///< of this rank
+  std::uint32_t k;         ///< choices of a token
+  std::uint32_t experts;   ///< of each rank
+  std::uint32_t scales;    ///< words that travel with each row
+  std::uint32_t arrivals;  ///< records that this rank has room for
+  /// [tokens, k]: the rank of each choice. -1: none, or an earlier choice of the token has it.
+  std::uint64_t rank_of_choice;
+  std::uint64_t record_of_choice;  ///< [tokens, k]: the record that goes to this rank, or -1
+  std::uint64_t token_of_record;   ///< [departures], or -1
+  std::uint64_t departing;         ///< [departures] records, in the order of ranks, then of tokens
+  std::uint64_t arriving;          ///< [arrivals] records
+  std::uint64_t arrived;           ///< [ranks]: how many records came from each
+  std::uint64_t total;             ///< how many records came
+  std::uint64_t ids;               ///< [arrivals, k]: experts of this rank, or -1
+  std::uint64_t weights;           ///< [arrivals, k]
+  std::uint64_t places;            ///< [arrivals, k]: the row of each choice, or -1
+  std::uint64_t list;              ///< [arrivals] entries
+};
+
+/// Names the words of a record. Experts of the receiver follow, then weights, then scales.
+namespace record {
+inline constexpr std::uint32_t token = 0, experts = 1;
+}  // namespace record
+
+/// Stands for no expert in a record, and for no place in a list.
+inline constexpr std::uint32_t none = ~0u;
+
+TMAP_HOST_DEVICE constexpr std::uint32_t record_words(std::uint32_t k, std::uint32_t scales) {
+  return (record::experts + 2 * k + scales + 3) / 4 * 4;
+}
+
+/// Returns the offset of a word of record `i`.
+TMAP_HOST_DEVICE constexpr std::uint64_t record_word(const expert_arrays& at, std::uint64_t records, std::uint64_t i,
+                                                     std::uint32_t word) {
+  return word_at(records, i * record_words(at.k, at.scales) + word);
+}
+
+/// The choices of this rank's tokens, and what goes with their rows: f32 as words.
+struct token_choices {
+  const std::int32_t* ids;       ///< [tokens, k] experts of all ranks
+  const std::uint32_t* weights;  ///< [tokens, k]; null: all are 1
+  const std::uint32_t* scales;   ///< `scale_pitch` words from one token's to the next
+  std::uint64_t scale_pitch;
+};
+
+/// Writes the rank of each choice of a token.
+template <class Link>
+TMAP_HOST_DEVICE void write_ranks(Link& link, const expert_arrays& at, const token_choices& given,
+                                  std::uint32_t token) {
+  static_assert(max_group_ranks <= 32);
+  std::uint32_t seen = 0;
+  for (std::uint32_t j = 0; j < at.k; ++j) {
+    const std::uint64_t choice = std::uint64_t{token} * at.k + j;
+    const std::uint32_t rank = static_cast<std::uint32_t>(given.ids[choice]) / at.experts;  // none is far above
+    const bool is_new = rank < link.ranks() && (seen >> rank & 1) == 0;
+    if (is_new) seen |= 1u << rank;
+    link.store(link.rank(), word_at(at.rank_of_choice, choice), is_new ? rank : none);
+  }
+}
+
+/// Returns the rank that record `i` of a token goes to.
+template <class Link>
+[[nodiscard]] TMAP_HOST_DEVICE std::uint32_t rank_of_record(Link& link, const expert_arrays& at, std::uint32_t token,
+                                                            std::uint32_t i) {
+  const std::uint64_t first = std::uint64_t{token} * at.k;
+  for (std::uint32_t j = 0; j < at.k; ++j) {
+    if (link.load(link.rank(), word_at(at.record_of_choice, first + j)) == i) {
+      return link.load(link.rank(), word_at(at.rank_of_choice, first + j));
+    }
+  }
+  return none;
+}
+
+/// Returns a word of a record of a token for a rank.
+TMAP_HOST_DEVICE inline std::uint32_t word_of_record(const expert_arrays& at, const token_choices& given,
+                                                     std::uint32_t token, std::uint32_t rank, std::uint32_t word) {
+  if (word == record::token) return token;
+  const std::uint32_t weights = record::experts + at.k, scales = weights + at.k;
+  const std::uint64_t first = std::uint64_t{token} * at.k;
+  if (word < weights) {
+    const auto id = static_cast<std::uint32_t>(given.ids[first + word - record::experts]);
+    return id / at.experts == rank ? id % at.experts : none;
+  }
+  constexpr std::uint32_t one = 0x3f800000;
+  if (word < scales) return given.weights == nullptr ? one : given.weights[first + word - weights];
+  if (word < scales + at.scales) return given.scales[token * given.scale_pitch + word - scales];
+  return 0;
+}
+
+/// Writes a word of record `i`, which goes to `rank`.
+template <class Link>
+TMAP_HOST_DEVICE void write_record(Link& link, const expert_arrays& at, const token_choices& given, std::uint32_t i,
+                                   std::uint32_t token, std::uint32_t rank, std::uint32_t word) {
+  link.store(link.rank(), record_word(at, at.departing, i, word), word_of_record(at, given, token, rank, word));
+}
+
+/// Returns how many records came: none unless the exchange of records ended well.
+template <class Link>
+[[nodiscard]] TMAP_HOST_DEVICE std::uint32_t count_arrived(Link& link, const expert_arrays& at) {
+  const std::uint32_t me = link.rank();
+  if (verdict_of(link.load(me, offsetof(window_header, verdict))).status != peer_status::ok) return 0;
+  std::uint32_t total = 0;
+  for (std::uint32_t rank = 0; rank < link.ranks(); ++rank) total += link.load(me, word_at(at.arrived, rank));
+  return total;
+}
+
+/// Writes the expert and the weight of choice `choice` of the arrivals, of which there are `total`.
+template <class Link>
+TMAP_HOST_DEVICE void write_choice(Link& link, const expert_arrays& at, std::uint64_t choice, std::uint32_t total) {
+  const std::uint32_t me = link.rank();
+  const std::uint64_t i = choice / at.k;
+  const std::uint32_t word = record::experts + static_cast<std::uint32_t>(choice % at.k);
+  std::uint32_t id = none;
+  if (i < total) {
+    id = link.load(me, record_word(at, at.arriving, i, word));
+    link.store(me, word_at(at.weights, choice), link.load(me, record_word(at, at.arriving, i, word + at.k)));
+  }
+  link.store(me, word_at(at.ids, choice), id < at.experts ? id : none);
+}
+
+/// Writes a word of entry `i` of the list.
+template <class Link>
+TMAP_HOST_DEVICE void write_entry(Link& link, const expert_arrays& at, std::uint64_t i, std::uint32_t word) {
+  const std::uint32_t me = link.rank();
+  std::uint32_t value = none;
+  if (word == 0) {
+    value = link.load(me, record_word(at, at.arriving, i, record::token));
+  } else if (word <= at.k) {
+    value = link.load(me, word_at(at.places, i * at.k + word - 1));
+  }
+  link.store(me, word_at(at.list, i * entry_words(at.k) + word), value);
+}
+
+}  // namespace tmap::kernels::peer

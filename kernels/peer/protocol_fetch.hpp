@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// Fetches rows by a list: each rank pulls the rows that its list names, each once, and puts each to
+// all its places. The ranks announce where their rows lie, and judge, as in an exchange.
+
+#include "kernels/peer/protocol_exchange.hpp"
+
+namespace tmap::kernels::peer {
+
+inline constexpr std::uint32_t most_fetch_stages = 32;
+inline constexpr std::uint32_t most_fetch_entries = 32;  ///< of a part of the list
+/// One part is in use, one is coming, and rows of a third may still wait for their places.
+inline constexpr std::uint32_t fetch_parts = 3;
+/// The first sets are those of rows.
+inline constexpr std::uint32_t fetch_sets = pull_sets + fetch_parts;
+
+/// Returns the words of an entry of a list: the number of the row at its source, then its places.
+/// A place that is no row of `out` is none.
+TMAP_HOST_DEVICE constexpr std::uint32_t entry_words(std::uint32_t places) {
+  return (1 + places + 3) / 4 * 4;
+}
+
+/// Describes one rank's part of a fetch. Shared memory has the stages first, then the parts of the
+/// list.
+struct fetch_request {
+  /// Has no groups and counts. `rows` are what others fetch here, `sent_rows` of them. `capacity`
+  /// counts the rows of `out`.
+  exchange_request call;
+  std::uint64_t arrived;  ///< words: how many entries of the list name rows of each rank
+  std::uint64_t list;     ///< entries, in the order of the ranks
+  std::uint32_t places;   ///< of an entry
+  std::uint32_t entries;  ///< of a part, at most `most_fetch_entries`
+  std::uint32_t out_pitch;
+};
+
+/// Names some entries that follow each other, all of one source. No entries stand for the end.
+struct list_part {
+  std::uint32_t source;
+  std::uint32_t first;
+  std::uint32_t entries;
+};
+
+/// Deals the parts of a list among the blocks.
+template <class Link>
+class list_walk {
+ public:
+  TMAP_HOST_DEVICE list_walk(Link& link, const fetch_request& request) : link_(link), request_(request) {}
+
+  /// Returns the next part of this block.
+  TMAP_HOST_DEVICE list_part next() {
+    for (; turn_ < link_.ranks(); ++turn_, begun_ = false) {
+      if (!begun_) begin();
+      while (at_ < count_) {
+        const std::uint32_t left = count_ - at_;
+        const list_part part{source_, first_ + at_, left < request_.entries ? left : request_.entries};
+        at_ += part.entries;
+        if (number_++ % request_.call.blocks == request_.call.block) return part;
+      }
+    }
+    return {};
+  }
+
+ private:
+  TMAP_HOST_DEVICE std::uint32_t count(std::uint32_t source) const {
+    return link_.load(link_.rank(), word_at(request_.arrived, source));
+  }
+  TMAP_HOST_DEVICE void begin() {
+    begun_ = true;
+    source_ = rank_in_turn(link_, turn_);
+    first_ = 0;
+    for (std::uint32_t before = 0; before < source_; ++before) first_ += count(before);
+    count_ = count(source_);
+    at_ = 0;
+  }
+
+  Link& link_;
+  const fetch_request& request_;
+  std::uint32_t turn_{0};
+  bool begun_{false};
+  std::uint32_t source_{0};
+  std::uint32_t first_{0};  ///< entry of the source
+  std::uint32_t count_{0};
+  std::uint32_t at_{0};
+  std::uint32_t number_{0};
+};
+
+/// Moves pieces of rows from peers to all their places. While one half of the stages is stored, the
+/// other half is being filled. A single stage takes turns.
+template <class Link>
+class row_mover {
+ public:
+  TMAP_HOST_DEVICE row_mover(Link& link, const fetch_request& request)
+      : link_(link),
+        request_(request),
+        sets_(request.call.stages < pull_sets ? 1 : pull_sets),
+        half_(request.call.stages / sets_) {}
+
+  /// Fetches bytes of a row. `entry` is its entry in shared memory, in `part` of the list.
+  TMAP_HOST_DEVICE void move(std::uint32_t source, std::uint64_t from, std::uint32_t at, std::uint32_t bytes,
+                             std::uint32_t entry, std::uint32_t part) {
+    const std::uint32_t stage = set_ * half_ + filled_[set_]++;
+    link_.get(stage * request_.call.staging_bytes, source, from + at, bytes, set_);
+    pieces_[stage] = {at, bytes, entry, part};
+    ++waiting_[part];
+    if (filled_[set_] < half_) return;
+    set_ = (set_ + 1) % sets_;
+    store(set_);
+  }
+
+  /// Returns when no piece needs the entries of a part any more.
+  TMAP_HOST_DEVICE void release(std::uint32_t part) {
+    for (std::uint32_t i = 0; i < sets_ && waiting_[part] != 0; ++i) store((set_ + 1 + i) % sets_);
+  }
+
+  /// Returns when all pieces are in the window and may be announced. Sources are free then, too.
+  TMAP_HOST_DEVICE void finish() {
+    for (std::uint32_t set = 0; set < sets_; ++set) store(set);
+    link_.quiet();
+  }
+
+ private:
+  struct piece {
+    std::uint32_t at;  ///< byte of the row
+    std::uint32_t bytes;
+    std::uint32_t entry;
+    std::uint32_t part;
+  };
+
+  TMAP_HOST_DEVICE void store(std::uint32_t set) {
+    if (filled_[set] == 0) return;
+    link_.wait_gets(set);
+    for (std::uint32_t stage = set * half_; stage < set * half_ + filled_[set]; ++stage) put_everywhere(stage);
+    link_.flush();  // the next pieces take the same memory
+    filled_[set] = 0;
+  }
+
+  TMAP_HOST_DEVICE void put_everywhere(std::uint32_t stage) {
+    const piece& each = pieces_[stage];
+    for (std::uint32_t i = 0; i < request_.places; ++i) {
+      const std::uint32_t place = link_.load_shared(each.entry + (1 + i) * static_cast<std::uint32_t>(word_bytes));
+      if (place >= request_.call.capacity) continue;
+      const std::uint64_t to = request_.call.out + std::uint64_t{place} * request_.out_pitch + each.at;
+      link_.put(link_.rank(), to, stage * request_.call.staging_bytes, each.bytes);
+    }
+    --waiting_[each.part];
+  }
+
+  Link& link_;
+  const fetch_request& request_;
+  std::uint32_t sets_;
+  std::uint32_t half_;  ///< stages of a set
+  std::uint32_t set_{0};
+  std::uint32_t filled_[pull_sets]{};
+  std::uint32_t waiting_[fetch_parts]{};  ///< pieces whose places are in this part
+  piece pieces_[most_fetch_stages];
+};
+
+/// Fetches this block's share of the rows of all ranks.
+template <class Link>
+class row_fetcher {
+ public:
+  TMAP_HOST_DEVICE row_fetcher(Link& link, const fetch_request& request)
+      : link_(link), request_(request), told_(link, request.call), walk_(link, request), mover_(link, request) {}
+
+  TMAP_HOST_DEVICE void run() {
+    list_part now = walk_.next();
+    if (now.entries != 0) load(now, 0);
+    for (std::uint32_t bank = 0; now.entries != 0; bank = (bank + 1) % fetch_parts) {
+      const list_part ahead = walk_.next();
+      if (ahead.entries != 0) load(ahead, (bank + 1) % fetch_parts);
+      link_.wait_gets(pull_sets + bank);
+      fetch(now, bank);
+      now = ahead;
+    }
+    mover_.finish();
+  }
+
+ private:
+  TMAP_HOST_DEVICE std::uint32_t entry_bytes() const {
+    return entry_words(request_.places) * static_cast<std::uint32_t>(word_bytes);
+  }
+  TMAP_HOST_DEVICE std::uint32_t entry_at(std::uint32_t bank, std::uint32_t entry) const {
+    return request_.call.stages * request_.call.staging_bytes + (bank * request_.entries + entry) * entry_bytes();
+  }
+
+  TMAP_HOST_DEVICE void load(const list_part& part, std::uint32_t bank) {
+    mover_.release(bank);
+    const std::uint64_t from = request_.list + std::uint64_t{part.first} * entry_bytes();
+    link_.get(entry_at(bank, 0), link_.rank(), from, part.entries * entry_bytes(), pull_sets + bank);
+  }
+
+  TMAP_HOST_DEVICE void fetch(const list_part& part, std::uint32_t bank) {
+    const std::uint32_t row_bytes = request_.call.row_bytes, most = request_.call.staging_bytes;
+    const std::uint32_t rows = told_.word(part.source, slot::sent_rows);
+    const std::uint64_t pitch = told_.word(part.source, slot::sent_pitch);
+    const std::uint64_t first = told_.rows_at(part.source);
+    for (std::uint32_t i = 0; i < part.entries; ++i) {
+      const std::uint32_t entry = entry_at(bank, i);
+      const std::uint32_t row = link_.load_shared(entry);
+      if (row >= rows) continue;  // the source has no such row
+      for (std::uint32_t at = 0; at < row_bytes; at += most) {
+        const std::uint32_t bytes = row_bytes - at < most ? row_bytes - at : most;
+        mover_.move(part.source, first + row * pitch, at, bytes, entry, bank);
+      }
+    }
+  }
+
+  Link& link_;
+  const fetch_request& request_;
+  announcements<Link> told_;
+  list_walk<Link> walk_;
+  row_mover<Link> mover_;
+};
+
+struct fetch_moves {
+  const fetch_request& request;
+
+  template <class Link>
+  TMAP_HOST_DEVICE void move(Link& link) const {
+    row_fetcher<Link>(link, request).run();
+  }
+  template <class Link>
+  TMAP_HOST_DEVICE void write_counts(Link&) const {}
+};
+
+/// Runs one rank's part of a fetch. If the verdict is ok, all rows of the list are at their places,
+/// and later kernels of this rank may read them.
+template <class Link>
+[[nodiscard]] TMAP_HOST_DEVICE peer_verdict fetch(Link& link, const fetch_request& request, std::uint64_t deadline) {
+  return run_call(link, request.call, deadline, fetch_moves{request});
+}
+
+}  // namespace tmap::kernels::peer

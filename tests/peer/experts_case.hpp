@@ -1,0 +1,352 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "kernels/peer/expert_records.hpp"
+#include "peer/exchange_case.hpp"
+
+// Dispatches and combines over the model. Every row and every sum is checked against the definition
+// of the order by expert.
+
+namespace tmap::testing {
+
+using detail::peer::word_at;
+using kernels::peer::expert_arrays;
+using kernels::peer::fetch_request;
+
+/// Returns the expert, of all ranks, of choice `j` of a token of rank `from`. -1: none.
+using expert_choice =
+    std::function<std::int32_t(std::uint32_t call, std::uint32_t from, std::uint32_t token, std::uint32_t j)>;
+
+struct experts_case {
+  std::uint32_t ranks{2};
+  std::uint32_t experts{2};  ///< of each rank
+  std::uint32_t k{2};
+  std::uint32_t tokens{2};  ///< of each rank
+  std::uint32_t blocks{1};
+  std::uint32_t calls{1};
+  expert_choice chosen;
+  std::uint32_t arrivals{16};
+  std::uint32_t rows{64};
+  std::uint32_t alignment{1};
+  std::uint32_t stages{2};
+  std::uint32_t entries{2};
+  std::uint32_t row_bytes{16};
+  std::uint32_t staging_bytes{16};
+};
+
+inline constexpr std::uint64_t experts_deadline = 100;
+inline constexpr std::uint32_t most_sorted = 8;  ///< ranks, and experts of a rank
+
+/// Holds the arrays of one rank, as offsets in its window.
+struct expert_windows {
+  explicit expert_windows(const experts_case& given) {
+    const std::uint64_t choices = given.tokens * given.k, departures = given.tokens * given.ranks;
+    const std::uint64_t record = 4 * kernels::peer::record_words(given.k, 0);
+    at = {given.tokens,
+          given.k,
+          given.experts,
+          0,
+          given.arrivals,
+          take(4 * choices),
+          take(4 * choices),
+          take(4 * departures),
+          take(departures * record),
+          take(given.arrivals * record),
+          take(4 * given.ranks),
+          take(4),
+          take(4 * given.arrivals * given.k),
+          take(4 * given.arrivals * given.k),
+          take(4 * given.arrivals * given.k),
+          take(given.arrivals * 4 * kernels::peer::entry_words(given.k))};
+    departed = take(4 * given.ranks);
+    returned_splits = take(4 * given.ranks);
+    outcome = take(4);
+    lacking = take(4);
+    x = take(given.tokens * given.row_bytes);
+    sums = take(given.arrivals * 16);
+    returned = take(departures * 16);
+    out = take((given.rows + 1) * given.row_bytes);  // a canary follows the last row
+  }
+
+  expert_arrays at;
+  std::uint64_t departed, returned_splits, outcome, lacking, x, sums, returned, out;
+
+ private:
+  std::uint64_t take(std::uint64_t bytes) {
+    const std::uint64_t begin = end_;
+    end_ += (bytes + 15) / 16 * 16;
+    return begin;
+  }
+  std::uint64_t end_{peer_header_bytes};
+};
+
+/// Runs one block of one rank.
+template <class Link>
+class experts_body {
+ public:
+  experts_body(const experts_case& given, std::uint32_t block, verdict_lists& verdicts)
+      : case_(given), in_(given), block_(block), verdicts_(verdicts) {}
+
+  void operator()(ranks::model_link& sound) const {
+    Link link(sound);
+    for (std::uint32_t call = 0; call < case_.calls; ++call) {
+      dispatch(link, call);
+      combine(link, call);
+    }
+  }
+
+ private:
+  template <class Run>
+  void alone(Link& link, const Run& run) const {
+    if (block_ == 0) run();
+    link.end_kernel();
+  }
+  void end(Link& link, const peer_verdict& verdict) const {
+    link.end_kernel();
+    link.expect(link.now() <= experts_deadline, "the call ends by its deadline");
+    if (block_ == 0) verdicts_[link.rank()].push_back(verdict);
+  }
+
+  void dispatch(Link& link, std::uint32_t call) const {
+    alone(link, [&] { depart(link, call); });
+    static_cast<void>(kernels::peer::exchange(link, records_request(), experts_deadline));
+    link.end_kernel();
+    alone(link, [&] { arrive(link); });
+    const peer_verdict verdict = kernels::peer::fetch(link, rows_request(), experts_deadline);
+    end(link, verdict);
+    if (block_ == 0 && verdict.status == peer_status::ok) check_rows(link, call);
+  }
+  void combine(Link& link, std::uint32_t call) const {
+    alone(link, [&] { add_up(link, call); });
+    const peer_verdict verdict = kernels::peer::exchange(link, sums_request(), experts_deadline);
+    end(link, verdict);
+    if (block_ == 0 && verdict.status == peer_status::ok) check_returned(link, call);
+  }
+
+  exchange_request request(std::uint64_t rows, std::uint32_t row_bytes, std::uint32_t sent, std::uint64_t out,
+                           std::uint32_t capacity) const {
+    exchange_request made{};
+    made.rows = rows;
+    made.out = out;
+    made.groups = 1;
+    made.row_bytes = row_bytes;
+    made.sent_rows = sent;
+    made.capacity = capacity;
+    made.staging_bytes = case_.staging_bytes;
+    made.stages = case_.stages;
+    made.block = block_;
+    made.blocks = case_.blocks;
+    return made;
+  }
+  exchange_request records_request() const {
+    exchange_request made = request(in_.at.departing, 4 * kernels::peer::record_words(case_.k, 0),
+                                    case_.tokens * case_.ranks, in_.at.arriving, case_.arrivals);
+    made.splits = in_.departed;
+    made.out_splits = in_.at.arrived;
+    made.after = offsetof(detail::peer::window_header, verdict);
+    return made;
+  }
+  fetch_request rows_request() const {
+    fetch_request made{};
+    made.call = request(in_.x, case_.row_bytes, case_.tokens, in_.out, case_.rows);
+    made.call.kind = kernels::peer::call_kind::fetch;
+    made.call.groups = 0;
+    made.call.sent_pitch = case_.row_bytes;
+    made.call.after = offsetof(detail::peer::window_header, verdict);
+    made.call.outcome = in_.outcome;
+    made.call.lacking = in_.lacking;
+    made.arrived = in_.at.arrived;
+    made.list = in_.at.list;
+    made.places = case_.k;
+    made.entries = case_.entries;
+    made.out_pitch = case_.row_bytes;
+    return made;
+  }
+  exchange_request sums_request() const {
+    exchange_request made = request(in_.sums, 16, case_.arrivals, in_.returned, case_.tokens * case_.ranks);
+    made.splits = in_.at.arrived;
+    made.out_splits = in_.returned_splits;
+    made.after = in_.outcome;
+    return made;
+  }
+
+  static std::uint32_t value(std::uint32_t call, std::uint32_t from, std::uint32_t token) {
+    return ((call + 1) * 16 + from) * 64 + token + 1;
+  }
+
+  /// Makes room, and then writes rows and records.
+  void depart(Link& link, std::uint32_t call) const {
+    const peer_verdict free = detail::peer::report(link, kernels::peer::await_credits(link, experts_deadline));
+    if (free.status != peer_status::ok) return;
+    const std::uint32_t me = link.rank();
+    for (std::uint32_t token = 0; token < case_.tokens; ++token) {
+      const std::uint64_t row = in_.x + std::uint64_t{token} * case_.row_bytes;
+      link.store(me, row, value(call, me, token));
+      link.store(me, row + case_.row_bytes - 4, ~value(call, me, token));
+    }
+    std::array<std::int32_t, 64> ids{};
+    for (std::uint32_t i = 0; i < case_.tokens * case_.k; ++i) {
+      ids.at(i) = case_.chosen(call, me, i / case_.k, i % case_.k);
+    }
+    const kernels::peer::token_choices given{ids.data(), nullptr, nullptr, 0};
+    for (std::uint32_t token = 0; token < case_.tokens; ++token) write_ranks(link, in_.at, given, token);
+    const std::uint64_t records = case_.tokens * case_.ranks;
+    sort(link, {in_.at.rank_of_choice, case_.tokens * case_.k, case_.ranks, 1, records, in_.at.record_of_choice,
+                in_.departed});
+    write_records(link, given);
+  }
+  void write_records(Link& link, const kernels::peer::token_choices& given) const {
+    for (std::uint32_t choice = 0; choice < case_.tokens * case_.k; ++choice) {
+      const std::uint32_t i = link.load(link.rank(), word_at(in_.at.record_of_choice, choice));
+      if (i == kernels::peer::none) continue;
+      const std::uint32_t token = choice / case_.k, rank = rank_of_record(link, in_.at, token, i);
+      for (std::uint32_t word = 0; word < kernels::peer::record_words(case_.k, 0); ++word) {
+        write_record(link, in_.at, given, i, token, rank, word);
+      }
+    }
+  }
+
+  /// Describes what `route` does on a GPU: choices by expert, in their order.
+  struct sort_work {
+    std::uint64_t ids;
+    std::uint32_t choices;
+    std::uint32_t experts;
+    std::uint32_t alignment;
+    std::uint64_t rows;
+    std::uint64_t places;
+    std::uint64_t counts;  ///< 0: not wanted
+  };
+  /// Returns how many choices have no row.
+  static std::uint32_t sort(Link& link, const sort_work& work) {
+    const std::uint32_t me = link.rank();
+    std::array<std::uint64_t, most_sorted> counts{}, next{};
+    for (std::uint32_t i = 0; i < work.choices; ++i) {
+      const std::uint32_t id = link.load(me, word_at(work.ids, i));
+      if (id < work.experts) ++counts.at(id);
+    }
+    for (std::uint32_t e = 1; e < work.experts; ++e) {
+      const std::uint64_t end = next.at(e - 1) + counts.at(e - 1);
+      next.at(e) = (end + work.alignment - 1) / work.alignment * work.alignment;
+    }
+    for (std::uint32_t e = 0; work.counts != 0 && e < work.experts; ++e) {
+      link.store(me, word_at(work.counts, e), static_cast<std::uint32_t>(counts.at(e)));
+    }
+    std::uint32_t lost = 0;
+    for (std::uint32_t i = 0; i < work.choices; ++i) {
+      const std::uint32_t id = link.load(me, word_at(work.ids, i));
+      const std::uint64_t row = id < work.experts ? next.at(id)++ : work.rows;
+      const bool has_row = row < work.rows;
+      lost += id < work.experts && !has_row;
+      link.store(me, word_at(work.places, i), has_row ? static_cast<std::uint32_t>(row) : kernels::peer::none);
+    }
+    return lost;
+  }
+
+  /// Makes the list of what came.
+  void arrive(Link& link) const {
+    const std::uint32_t me = link.rank(), total = count_arrived(link, in_.at);
+    link.store(me, in_.at.total, total);
+    for (std::uint64_t i = 0; i < std::uint64_t{case_.arrivals} * case_.k; ++i) write_choice(link, in_.at, i, total);
+    const std::uint32_t lost = sort(
+        link, {in_.at.ids, case_.arrivals * case_.k, case_.experts, case_.alignment, case_.rows, in_.at.places, 0});
+    link.store(me, in_.lacking, lost);
+    for (std::uint64_t i = 0; i < total; ++i) {
+      for (std::uint32_t word = 0; word < kernels::peer::entry_words(case_.k); ++word)
+        write_entry(link, in_.at, i, word);
+    }
+  }
+
+  bool is_mine(std::uint32_t id, std::uint32_t rank) const { return id / case_.experts == rank; }
+  std::uint32_t chosen(std::uint32_t call, std::uint32_t from, std::uint32_t token, std::uint32_t j) const {
+    return static_cast<std::uint32_t>(case_.chosen(call, from, token, j));
+  }
+
+  /// Expects the rows of an expert from row `at` on; returns where they end.
+  std::uint64_t check_expert(Link& link, std::uint32_t call, std::uint32_t expert, std::uint64_t at) const {
+    const std::uint32_t me = link.rank();
+    for (std::uint32_t from = 0; from < case_.ranks; ++from) {
+      for (std::uint32_t i = 0; i < case_.tokens * case_.k; ++i) {
+        if (chosen(call, from, i / case_.k, i % case_.k) != me * case_.experts + expert) continue;
+        const std::uint64_t row = in_.out + at++ * case_.row_bytes;
+        link.expect(link.load(me, row) == value(call, from, i / case_.k), "the row is right");
+        link.expect(link.load(me, row + case_.row_bytes - 4) == ~value(call, from, i / case_.k),
+                    "the end of the row is right");
+      }
+    }
+    return at;
+  }
+  void check_rows(Link& link, std::uint32_t call) const {
+    std::uint64_t at = 0;
+    for (std::uint32_t expert = 0; expert < case_.experts; ++expert) {
+      at = check_expert(link, call, expert, (at + case_.alignment - 1) / case_.alignment * case_.alignment);
+    }
+    link.expect(at <= case_.rows, "no row lies beyond the capacity");
+    link.expect(link.load(link.rank(), in_.out + std::uint64_t{case_.rows} * case_.row_bytes) == 0,
+                "nothing lies beyond the capacity");
+  }
+
+  /// Stands in for the experts and the sum of their results: row times the number of its expert.
+  void add_up(Link& link, std::uint32_t) const {
+    const std::uint32_t me = link.rank(), total = link.load(me, in_.at.total);
+    for (std::uint32_t i = 0; i < total; ++i) {
+      std::uint32_t sum = 0;
+      for (std::uint32_t j = 0; j < case_.k; ++j) {
+        const std::uint32_t place = link.load(me, word_at(in_.at.places, i * case_.k + j));
+        if (place >= case_.rows) continue;
+        const std::uint32_t expert = link.load(me, word_at(in_.at.ids, i * case_.k + j));
+        sum += (expert + 1) * link.load(me, in_.out + std::uint64_t{place} * case_.row_bytes);
+      }
+      link.store(me, in_.sums + 16 * i, sum);
+    }
+  }
+  /// Expects the sum of each rank that a token was sent to.
+  void check_returned(Link& link, std::uint32_t call) const {
+    const std::uint32_t me = link.rank();
+    for (std::uint32_t choice = 0; choice < case_.tokens * case_.k; ++choice) {
+      const std::uint32_t i = link.load(me, word_at(in_.at.record_of_choice, choice));
+      if (i == kernels::peer::none) continue;
+      const std::uint32_t token = choice / case_.k;
+      const std::uint32_t rank = chosen(call, me, token, choice % case_.k) / case_.experts;
+      std::uint32_t sum = 0;
+      for (std::uint32_t j = 0; j < case_.k; ++j) {
+        const std::uint32_t id = chosen(call, me, token, j);
+        if (is_mine(id, rank)) sum += (id % case_.experts + 1) * value(call, me, token);
+      }
+      link.expect(link.load(me, in_.returned + 16 * i) == sum, "the sum is right");
+    }
+  }
+
+  const experts_case case_;
+  const expert_windows in_;
+  std::uint32_t block_;
+  verdict_lists& verdicts_;
+};
+
+/// Makes a program of dispatches and combines. Each call has two verdicts.
+template <class Link = ranks::model_link>
+ranks::program experts_program(const experts_case& given, const verdict_check& check) {
+  const auto verdicts = std::make_shared<verdict_lists>();
+  ranks::program made;
+  made.ranks = given.ranks;
+  for (std::uint32_t rank = 0; rank < given.ranks; ++rank) {
+    for (std::uint32_t block = 0; block < given.blocks; ++block) {
+      made.threads.push_back({rank, rank * given.blocks + block, experts_body<Link>(given, block, *verdicts)});
+    }
+  }
+  made.begin = [verdicts, given] { verdicts->assign(given.ranks, {}); };
+  made.check = [verdicts, check] { return check(*verdicts); };
+  return made;
+}
+
+template <class Link = ranks::model_link>
+ranks::program experts_program(const experts_case& given) {
+  return experts_program<Link>(given, all_calls_ok(2 * given.calls));
+}
+
+}  // namespace tmap::testing

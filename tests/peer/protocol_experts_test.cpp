@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs dispatches to experts and combines over the model: many random routes, capacities that are
+// exceeded, deaths, and with a fault each that the model must see.
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <random>
+
+#include "peer/experts_case.hpp"
+#include "peer/explored.hpp"
+#include "peer/faulty_links.hpp"
+#include "support/run_seed.hpp"
+
+namespace tmap::testing {
+namespace {
+
+using ranks::mix;
+using ranks::model_link;
+
+/// Chooses experts that differ by call, rank and token. Some are none, some come twice.
+expert_choice random_choices(std::uint32_t salt, std::uint32_t experts) {
+  return [salt, experts](std::uint32_t call, std::uint32_t from, std::uint32_t token, std::uint32_t j) {
+    const auto drawn = mix(mix(salt, call * 64 + from), token * 64 + j) >> 40;
+    return drawn % 8 == 0 ? -1 : static_cast<std::int32_t>(drawn / 8 % experts);
+  };
+}
+
+experts_case two_ranks() {
+  return {.calls = 2, .chosen = random_choices(5, 4)};
+}
+/// Each token goes to both experts of the other rank.
+experts_case crossing() {
+  return {.tokens = 1, .calls = 2, .chosen = [](std::uint32_t, std::uint32_t from, std::uint32_t, std::uint32_t j) {
+            return static_cast<std::int32_t>((1 - from) * 2 + j);
+          }};
+}
+
+TEST(protocol_experts, dispatch_and_combine_hold) {
+  expect_at_random(experts_program(two_ranks()), 200);
+  expect_at_random(experts_program(crossing()), 200);
+}
+
+TEST(protocol_experts, blocks_that_share_the_rows_hold) {
+  experts_case shared = two_ranks();
+  shared.blocks = 2;
+  shared.tokens = 3;
+  expect_at_random(experts_program(shared), 100);
+}
+
+experts_case draw_case(std::mt19937_64& random) {
+  const auto below = [&](std::uint32_t end) { return static_cast<std::uint32_t>(random() % end); };
+  experts_case drawn;
+  drawn.ranks = 1 + below(4);
+  drawn.experts = 1 + below(3);
+  drawn.k = 1 + below(4);
+  drawn.tokens = below(5);
+  drawn.blocks = 1 + below(2);
+  drawn.calls = 2;
+  drawn.alignment = 1u << below(3);
+  drawn.stages = 1 + below(6);
+  drawn.entries = 1 + below(4);
+  drawn.row_bytes = 16 * (1 + below(3));
+  drawn.staging_bytes = 16 * (1 + below(4));
+  drawn.rows = 96;
+  drawn.chosen = random_choices(below(1u << 30), drawn.ranks * drawn.experts);
+  return drawn;
+}
+
+TEST(protocol_experts, random_routes_hold) {
+  auto random = run_random(23);
+  for (int i = 0; i < 200; ++i) expect_at_random(experts_program(draw_case(random)), 4);
+}
+
+TEST(protocol_experts, numbers_that_are_no_experts_are_left_out) {
+  experts_case odd = two_ranks();
+  odd.chosen = [](std::uint32_t, std::uint32_t from, std::uint32_t token, std::uint32_t j) -> std::int32_t {
+    if (j == 0) return from == 0 ? -2147483647 : 4;
+    return token == 0 ? 2147483647 : 1;
+  };
+  expect_at_random(experts_program(odd), 50);
+}
+
+TEST(protocol_experts, all_tokens_may_go_to_one_expert) {
+  experts_case skewed = two_ranks();
+  skewed.ranks = 3;
+  skewed.chosen = [](std::uint32_t, std::uint32_t, std::uint32_t, std::uint32_t) { return 3; };
+  expect_at_random(experts_program(skewed), 50);
+}
+
+/// Expects that all ranks end both calls with the overflow of rank `peer`.
+verdict_check both_overflow(std::uint32_t peer) {
+  return [peer](const verdict_lists& verdicts) -> std::string {
+    for (const auto& of_rank : verdicts) {
+      if (of_rank.empty()) return "a rank ended early";
+      for (const peer_verdict& each : of_rank) {
+        if (each.status != peer_status::overflow || each.peer != peer) return "a rank has another verdict";
+      }
+    }
+    return {};
+  };
+}
+
+TEST(protocol_experts, more_tokens_than_a_rank_has_room_for_are_named_to_all) {
+  experts_case full = crossing();
+  full.tokens = 2;
+  full.arrivals = 1;
+  full.chosen = [](std::uint32_t, std::uint32_t, std::uint32_t, std::uint32_t j) { return j == 0 ? 3 : -1; };
+  expect_at_random(experts_program(full, both_overflow(1)), 100);
+}
+
+TEST(protocol_experts, more_rows_than_a_rank_has_room_for_are_named_to_all) {
+  experts_case full = crossing();
+  full.rows = 3;
+  full.chosen = [](std::uint32_t, std::uint32_t, std::uint32_t, std::uint32_t j) {
+    return static_cast<std::int32_t>(2 + j);
+  };
+  expect_at_random(experts_program(full, both_overflow(1)), 100);
+  full.rows = 4;
+  expect_at_random(experts_program(full), 100);
+}
+
+TEST(protocol_experts, a_call_after_an_overflow_holds) {
+  experts_case full = crossing();
+  full.rows = 1;
+  full.chosen = [](std::uint32_t call, std::uint32_t from, std::uint32_t, std::uint32_t j) {
+    return call == 0 || j == 0 ? static_cast<std::int32_t>(2 * from + j) : -1;
+  };
+  const auto first_alone = [](const verdict_lists& verdicts) -> std::string {
+    for (const auto& of_rank : verdicts) {
+      for (std::size_t i = 0; i < 4; ++i) {
+        const peer_status wanted = i < 2 ? peer_status::overflow : peer_status::ok;
+        if (of_rank.at(i).status != wanted) return "a call ended otherwise";
+      }
+    }
+    return {};
+  };
+  expect_at_random(experts_program(full, first_alone), 100);
+}
+
+/// Expects of each living rank that its calls ended, and after a fatal one none is ok.
+verdict_check the_living_end(std::uint32_t dead) {
+  return [dead](const verdict_lists& verdicts) -> std::string {
+    for (std::uint32_t rank = 0; rank < verdicts.size(); ++rank) {
+      if (rank == dead) continue;
+      if (verdicts[rank].size() != 4) return "a rank ended early";
+      bool is_over = false;
+      for (const peer_verdict& each : verdicts[rank]) {
+        if (is_over && !detail::peer::is_fatal(each.status)) return "a call after the end went on";
+        if (each.status != peer_status::ok && !detail::peer::is_fatal(each.status)) return "a status is wrong";
+        is_over = detail::peer::is_fatal(each.status);
+      }
+    }
+    return {};
+  };
+}
+
+TEST(protocol_experts, others_end_by_their_deadline_when_a_rank_dies) {
+  constexpr std::uint32_t the_dying = 1, stride = 3;
+  ranks::program dying = experts_program(crossing(), the_living_end(the_dying));
+  for (std::uint32_t step = 0;; step += stride) {
+    dying.dies = ranks::death{the_dying, step};
+    const ranks::findings found = ranks::explore_random(dying, run_random(step)(), 3);
+    ASSERT_EQ(found.failure, "") << "dies before step " << step;
+    if (found.has_died) continue;
+    EXPECT_GT(step, 100u);
+    break;
+  }
+}
+
+TEST(protocol_experts, deadlines_that_come_early_break_the_group_and_no_row) {
+  ranks::program hasty = experts_program(crossing(), the_living_end(kernels::peer::none));
+  hasty.early_timeouts = 1;
+  expect_at_random(hasty, 300);
+}
+
+// Seeded faults. Each is one rule of the protocol that a link breaks (faulty_links.hpp).
+
+template <class Link>
+void expect_dispatch_fault(const experts_case& given, const std::string& why) {
+  expect_failure_at_random(experts_program<Link>(given), why);
+}
+
+/// Two blocks, so that what one of them fetched is read by another thread.
+experts_case two_blocks() {
+  experts_case shared = crossing();
+  shared.blocks = 2;
+  shared.tokens = 3;
+  shared.stages = 1;
+  shared.entries = 1;
+  return shared;
+}
+
+TEST(protocol_experts_faults, a_missing_quiet_is_seen) {
+  expect_dispatch_fault<without_quiet>(two_blocks(), "right");
+}
+TEST(protocol_experts_faults, a_missing_flush_is_seen) {
+  expect_dispatch_fault<without_flush>(two_blocks(), "right");
+}
+TEST(protocol_experts_faults, a_missing_credit_is_seen) {
+  expect_dispatch_fault<without_credit>(crossing(), "");
+}
+TEST(protocol_experts_faults, a_stale_epoch_is_seen) {
+  expect_dispatch_fault<epoch_not_raised<offsetof(window_header, exchanges)>>(crossing(), "");
+}
+TEST(protocol_experts_faults, a_missing_wait_for_gets_is_seen) {
+  expect_dispatch_fault<without_wait_gets>(crossing(), "");
+}
+TEST(protocol_experts_faults, a_missing_proxy_fence_is_seen) {
+  expect_dispatch_fault<without_proxy_fence>(crossing(), "");
+}
+TEST(protocol_experts_faults, counts_read_before_the_wait_are_seen) {
+  expect_dispatch_fault<counts_before_the_wait>(crossing(), "");
+}
+TEST(protocol_experts_faults, swapped_ranks_are_seen) {
+  expect_dispatch_fault<swapped_ranks>(crossing(), "");
+}
+
+/// Announces that there is room for everything.
+struct unchecked_room : faulty_link {
+  using faulty_link::faulty_link;
+  void store(std::uint32_t to, std::uint64_t offset, std::uint32_t value) {
+    constexpr std::uint64_t slots = offsetof(window_header, announcements);
+    const std::uint64_t slot_bytes = 4 * kernels::peer::slot_words(ranks(), 0);
+    const bool lacks = offset >= slots && offset < peer_header_bytes &&
+                       (offset - slots) % slot_bytes == 4 * kernels::peer::slot::lacks_room;
+    faulty_link::store(to, offset, lacks ? 0 : value);
+  }
+};
+TEST(protocol_experts_faults, an_unchecked_capacity_is_seen) {
+  experts_case full = crossing();
+  full.rows = 1;
+  expect_dispatch_fault<unchecked_room>(full, "right");
+}
+
+/// Puts rows one place too far.
+struct off_by_one_place : faulty_link {
+  using faulty_link::faulty_link;
+  std::uint32_t load_shared(std::uint32_t offset) { return faulty_link::load_shared(offset) + 1; }
+};
+TEST(protocol_experts_faults, a_place_off_by_one_is_seen) {
+  expect_dispatch_fault<off_by_one_place>(crossing(), "the row is right");
+}
+
+}  // namespace
+}  // namespace tmap::testing
