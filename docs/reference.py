@@ -35,7 +35,7 @@ PAGES = {
     "reference/ragged.md": ("Ragged operations", "route tensor_batch ragged"),
     "reference/gemm.md": ("Grouped products", "grouped_gemm"),
     "reference/moe.md": ("Experts", "moe moe_layer"),
-    "reference/peers.md": ("Groups of GPUs", "peer_group peer_memory peer_memory_ref peer_maps peer_exchange peer_verdict row_placement"),
+    "reference/peers.md": ("Groups of GPUs", "peer_group peer_memory peer_memory_ref peer_maps peer_exchange expert_parallel peer_verdict row_placement"),
     "reference/tools.md": ("Simulator, environment, log", "simulator reduction environment log config"),
     "reference/device_maps.md": (
         "Maps in kernels",

@@ -164,6 +164,14 @@ cudaError_t launch_quantize_tokens(const token_rows&, cudaStream_t) {
   return left_out;
 }
 
+cudaError_t load_given_route() {
+  return left_out;
+}
+
+cudaError_t load_combine(moe::float_type, std::uint32_t) {
+  return left_out;
+}
+
 cudaError_t launch_combine(const combine_call&) {
   return left_out;
 }
@@ -185,6 +193,26 @@ cudaError_t load_peer_kernels() {
 }
 
 cudaError_t launch_exchange(const peer_memory_ref&, const peer::exchange_request&, std::uint64_t, cudaStream_t) {
+  return left_out;
+}
+
+cudaError_t launch_write_ranks(const dispatch_call&) {
+  return left_out;
+}
+
+cudaError_t launch_write_records(const dispatch_call&) {
+  return left_out;
+}
+
+cudaError_t launch_write_choices(const dispatch_call&) {
+  return left_out;
+}
+
+cudaError_t launch_write_list(const dispatch_call&) {
+  return left_out;
+}
+
+cudaError_t launch_fetch(const peer_memory_ref&, const peer::fetch_request&, std::uint64_t, cudaStream_t) {
   return left_out;
 }
 

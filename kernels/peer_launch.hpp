@@ -7,7 +7,7 @@
 
 #include <cstdint>
 
-#include "kernels/peer/protocol_announce.hpp"
+#include "kernels/peer/expert_records.hpp"
 
 // The kernels of groups of GPUs as plain functions.
 
@@ -32,6 +32,29 @@ cudaError_t load_peer_kernels();
 /// Exchanges rows by `request.blocks` blocks. The launch sets `request.block`.
 cudaError_t launch_exchange(const peer_memory_ref& window, const peer::exchange_request& request,
                             std::uint64_t patience, cudaStream_t stream);
+
+/// The parts of a dispatch that touch this rank's window alone.
+struct dispatch_call {
+  const peer_memory_ref& window;
+  peer::expert_arrays at;
+  peer::token_choices given;
+  std::uint64_t departures;  ///< records that may go
+  float* row_scales;         ///< [rows, scales]: gets the scales that came; null without scales
+  cudaStream_t stream;
+};
+/// Writes the rank of each choice. There is at least one token, as for records.
+cudaError_t launch_write_ranks(const dispatch_call& call);
+/// Writes the records, unless the last verdict in the window is a failure: others may then still
+/// read those that are there.
+cudaError_t launch_write_records(const dispatch_call& call);
+/// Makes choices of the records that came. There is room for at least one, as for the list.
+cudaError_t launch_write_choices(const dispatch_call& call);
+/// Makes the list of rows to fetch, and puts scales to their rows.
+cudaError_t launch_write_list(const dispatch_call& call);
+
+/// Fetches rows by `request.call.blocks` blocks. The launch sets `request.call.block`.
+cudaError_t launch_fetch(const peer_memory_ref& window, const peer::fetch_request& request, std::uint64_t patience,
+                         cudaStream_t stream);
 
 /// Waits until all ranks have pulled what this rank sent.
 cudaError_t launch_await_credits(const peer_memory_ref& window, std::uint64_t patience, cudaStream_t stream);

@@ -11,6 +11,7 @@
 
 #include "kernels/launch.hpp"
 #include "kernels/launch_behind.hpp"
+#include "kernels/load_kernel.hpp"
 #include "kernels/moe/route_place.cuh"
 #include "kernels/moe/route_scores.cuh"
 #include "kernels/moe_launch.hpp"
@@ -326,6 +327,14 @@ route_work work_of(const route_call& call) {
 }
 
 }  // namespace
+
+cudaError_t load_given_route() {
+  cudaError_t code = load(route_in_cluster<0>);
+  if (code == cudaSuccess) code = load(count_choices<0>);
+  if (code == cudaSuccess) code = load(sort_choices);
+  std::uint32_t cluster_blocks = 0;
+  return code == cudaSuccess ? find_cluster_blocks(cluster_blocks) : code;
+}
 
 cudaError_t launch_route(const route_call& call) {
   std::uint32_t cluster_blocks = sure_cluster_blocks;

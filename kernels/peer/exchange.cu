@@ -2,8 +2,8 @@
 #include <tmap/detail/peer_barrier.hpp>
 #include <tmap/device/peer_link.cuh>
 
-#include "kernels/launch_behind.hpp"
 #include "kernels/load_kernel.hpp"
+#include "kernels/peer/plain_launch.hpp"
 #include "kernels/peer/protocol_exchange.hpp"
 #include "kernels/peer/protocol_self_test.hpp"
 #include "kernels/peer_launch.hpp"
@@ -54,18 +54,6 @@ __global__ void __launch_bounds__(1)
   static_cast<void>(peer::self_test(link, peer::self_test_bytes, link.now() + patience));
 }
 
-template <class... Parameters, class... Arguments>
-cudaError_t launch(void (*kernel)(Parameters...), const launch_size& size, cudaStream_t stream,
-                   const Arguments&... arguments) {
-  if (const cudaError_t allowed = allow_size(kernel, size); allowed != cudaSuccess) return allowed;
-  cudaLaunchConfig_t config{};
-  config.gridDim = size.blocks;
-  config.blockDim = size.threads;
-  config.dynamicSmemBytes = size.shared_bytes;
-  config.stream = stream;
-  return cudaLaunchKernelEx(&config, kernel, arguments...);
-}
-
 }  // namespace
 
 cudaError_t load_peer_kernels() {
@@ -73,25 +61,25 @@ cudaError_t load_peer_kernels() {
   if (code == cudaSuccess) code = load(await_credits_kernel);
   if (code == cudaSuccess) code = load(barrier_kernel);
   if (code == cudaSuccess) code = load(self_test_kernel);
-  return code;
+  return code == cudaSuccess ? load_dispatch_kernels() : code;
 }
 
 cudaError_t launch_exchange(const peer_memory_ref& window, const peer::exchange_request& request,
                             std::uint64_t patience, cudaStream_t stream) {
   const launch_size size{request.blocks, 1, request.stages * request.staging_bytes};
-  return launch(exchange_kernel, size, stream, window, request, patience);
+  return plain_launch(exchange_kernel, size, stream, window, request, patience);
 }
 
 cudaError_t launch_await_credits(const peer_memory_ref& window, std::uint64_t patience, cudaStream_t stream) {
-  return launch(await_credits_kernel, {1, 1}, stream, window, patience);
+  return plain_launch(await_credits_kernel, {1, 1}, stream, window, patience);
 }
 
 cudaError_t launch_peer_self_test(const peer_memory_ref& window, std::uint64_t patience, cudaStream_t stream) {
-  return launch(self_test_kernel, {1, 1}, stream, window, patience);
+  return plain_launch(self_test_kernel, {1, 1}, stream, window, patience);
 }
 
 cudaError_t launch_peer_barrier(const peer_memory_ref& window, std::uint64_t patience, cudaStream_t stream) {
-  return launch(barrier_kernel, {1, 1}, stream, window, patience);
+  return plain_launch(barrier_kernel, {1, 1}, stream, window, patience);
 }
 
 }  // namespace tmap::kernels

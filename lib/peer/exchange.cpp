@@ -5,9 +5,8 @@
 #include <cstdint>
 
 #include "kernels/peer_launch.hpp"
-#include "lib/encode/device.hpp"
+#include "lib/peer/call_checks.hpp"
 #include "lib/peer/verdict.hpp"
-#include "lib/pool/relaxed_capture.hpp"
 #include "lib/support/arguments.hpp"
 #include "lib/support/check.hpp"
 #include "lib/support/trace.hpp"
@@ -20,48 +19,6 @@ namespace {
 using kernels::peer::exchange_request;
 using support::argument;
 using support::arguments;
-
-constexpr std::uint32_t most_blocks = 64;
-constexpr std::int64_t most_patience_ms = 24 * 60 * 60 * 1000;
-// Six pieces of 32 KiB fill most of a multiprocessor's shared memory.
-constexpr std::uint32_t staging_bytes = 32768;
-constexpr std::uint32_t stages = 6;
-
-std::uint64_t nanoseconds(std::chrono::milliseconds patience) {
-  return static_cast<std::uint64_t>(std::chrono::nanoseconds{patience}.count());
-}
-
-void check_window(arguments& given, const peer_memory& window) {
-  if (!window) given.refuse("window", "is empty; call `peer_group::allocate`");
-}
-
-void check_patience(arguments& given, std::chrono::milliseconds patience, const argument& name) {
-  given.range(static_cast<std::uint64_t>(patience.count()), 1, most_patience_ms, name);
-}
-
-/// Bytes of this rank's window.
-struct extent {
-  std::uint64_t begin;
-  std::uint64_t bytes;
-};
-
-bool overlap(const extent& a, const extent& b) {
-  return a.begin < b.begin + b.bytes && b.begin < a.begin + a.bytes;
-}
-
-/// Checks that an array is aligned and lies in the user's bytes of the own window.
-template <class T>
-extent check_array(arguments& given, const peer_memory_ref& ref, const T* data, std::uint64_t bytes,
-                   std::uint64_t alignment, const argument& name) {
-  given.pointer(static_cast<const void*>(data), alignment, name);
-  const std::uint64_t offset = reinterpret_cast<std::uintptr_t>(data) - ref.address(ref.rank);
-  if (given && (offset > ref.bytes || bytes > ref.bytes - offset)) {
-    given.refuse(name,
-                 "does not lie in the window of this rank: it ends {found} bytes after the beginning, of {allowed}",
-                 offset + bytes, ref.bytes);
-  }
-  return {offset, bytes};
-}
 
 void check_sizes(arguments& given, const exchange_problem& problem, std::uint32_t ranks) {
   constexpr argument name{"problem"};
@@ -90,7 +47,7 @@ void check_arrays(arguments& given, const exchange_problem& problem, const peer_
 }
 
 exchange_request request_of(const peer_memory_ref& ref, const exchange_problem& problem, std::uint32_t blocks) {
-  const auto offset = [&](const void* data) { return reinterpret_cast<std::uintptr_t>(data) - ref.windows[ref.rank]; };
+  const auto offset = [&](const void* data) { return offset_of(ref, data); };
   exchange_request request{};
   request.rows = offset(problem.rows);
   request.splits = offset(problem.splits);
@@ -105,15 +62,6 @@ exchange_request request_of(const peer_memory_ref& ref, const exchange_problem& 
   request.stages = stages;
   request.blocks = blocks;
   return request;
-}
-
-/// Makes the kernels ready for a launch on the current GPU.
-result<void> load_kernels() {
-  if (const result<void> able = require_kernels(); !able) return able;
-  const pool::relaxed_capture relaxed{pool::real_pool_calls()};
-  TMAP_TRY_CUDA(relaxed.code());
-  TMAP_TRY_CUDA(kernels::load_peer_kernels());
-  return {};
 }
 
 /// Checks a call without arguments of its own, and launches its kernel.
@@ -139,7 +87,7 @@ result<void> exchange_rows_async(const peer_memory& window, const exchange_probl
   peer::check_window(given, window);
   if (given) peer::check_sizes(given, problem, window.ref().ranks);
   if (given) peer::check_arrays(given, problem, window.ref());
-  given.range(run.blocks, 1, peer::most_blocks, with.member("blocks"));
+  peer::check_blocks(given, run.blocks, with.member("blocks"));
   peer::check_patience(given, run.patience, with.member("patience"));
   if (!given) return given.outcome();
   if (const result<void> loaded = peer::load_kernels(); !loaded) return loaded;

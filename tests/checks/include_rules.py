@@ -36,7 +36,7 @@ LAYERS = {
     "lib/moe": ["tmap/", "lib/batch/", "lib/encode/", "lib/driver/", "lib/gemm/", "lib/ragged/", "lib/support/",
                 "kernels/gemm_launch.hpp", "kernels/moe_launch.hpp", "kernels/ragged_launch.hpp"],
     "lib/peer": ["tmap/", "lib/batch/", "lib/pool/", "lib/encode/", "lib/driver/", "lib/spec/", "lib/support/", "kernels/launch.hpp",
-                 "kernels/peer_launch.hpp"],
+                 "kernels/moe_launch.hpp", "kernels/peer_launch.hpp"],
     "lib/pool": ["tmap/", "lib/driver/", "lib/support/"],
     "lib/service": ["tmap/", "lib/batch/", "lib/pool/", "lib/encode/", "lib/driver/", "lib/spec/", "lib/support/", "kernels/launch.hpp"],
     "lib/interop": ["tmap/", "lib/spec/", "lib/support/"],

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tests groups and windows of C++ and C over a machine and an NCCL made of functions.
 #include <tmap/tmap.h>
+#include <tmap/expert_parallel.hpp>
 #include <tmap/peer_exchange.hpp>
 #include <tmap/peer_group.hpp>
 #include <tmap/peer_maps.hpp>
@@ -156,6 +157,9 @@ std::vector<public_call> calls_that_move_data() {
   static const cuda::stream_ref stream{cudaStream_t{}};
   return {
       plain("tmap::exchange_rows_async", [] { return exchange_rows_async({}, {}, {stream}); }),
+      plain("tmap::expert_parallel::workspace_bytes", [] { return expert_parallel::workspace_bytes({}, 2); }),
+      plain("tmap::expert_parallel::dispatch_async", [] { return expert_parallel::dispatch_async({}, {}, {stream}); }),
+      plain("tmap::expert_parallel::combine_async", [] { return expert_parallel::combine_async({}, {}, {stream}); }),
       plain("tmap::await_pulls_async", [] { return await_pulls_async({}, stream); }),
       plain("tmap::barrier_async", [] { return barrier_async({}, stream); }),
       plain("tmap::self_test_async", [] { return self_test_async({}, stream); }),

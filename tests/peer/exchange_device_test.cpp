@@ -1,88 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs the kernels of kernels/peer: exchanges, barriers and credits. Virtual ranks are windows on
-// one GPU, each with a stream of its own. They prove what the kernels compute, and nothing about
-// order between GPUs. The same tests run on two GPUs where there are two.
+// Runs the kernels of kernels/peer: exchanges, barriers and credits. The same tests run on two GPUs
+// where there are two.
 #include <tmap/peer_exchange.hpp>
-#include <tmap/peer_group.hpp>
 
-#include <memory>
-#include <optional>
 #include <vector>
 
-#include "device/gpu_fixture.hpp"
-#include "device/own_stream.hpp"
+#include "peer/ranks_on_gpus.hpp"
 
 namespace tmap::testing {
 namespace {
-
-using words = std::vector<std::uint32_t>;
-using std::chrono::milliseconds;
 
 constexpr std::uint64_t user_bytes = 4 << 20;
 constexpr std::uint64_t splits_at = 0, out_splits_at = 4096, rows_at = 8192, out_at = 2 << 20;
 constexpr std::uint32_t sent_rows = 512;
 constexpr std::uint32_t capacity = 1024;
-constexpr milliseconds patience{2000};
 
 /// Returns how many rows `from` sends to `group` of `to` in a call. Some are none.
 std::uint32_t rows_of(std::uint32_t call, std::uint32_t from, std::uint32_t to, std::uint32_t group) {
   return (7 * call + 5 * from + 3 * to + 11 * group) % 13 * (call % 3);
 }
 
-/// One rank: its window, and a stream on its GPU.
-struct rank_on_gpu {
-  int gpu;
-  peer_memory window;
-  std::unique_ptr<own_stream> stream;
-};
-
-/// Makes ranks, each on a GPU of `gpus`.
-class exchange_on_gpus : public gpu_test, public ::testing::WithParamInterface<std::vector<int>> {
+class exchange_on_gpus : public ranks_on_gpus {
  protected:
-  void SetUp() override {
-    gpu_test::SetUp();
-    if (IsSkipped()) return;
-    int count = 0;
-    TMAP_ASSERT_CUDA(cudaGetDeviceCount(&count));
-    for (const int gpu : GetParam()) {
-      if (gpu >= count) GTEST_SKIP() << "needs " << gpu + 1 << " GPUs";
-    }
-    if (GetParam().back() == 0) {
-      make_virtual_ranks();
-    } else {
-      make_ranks();
-    }
-  }
-  void TearDown() override {
-    ranks_.clear();
-    cudaSetDevice(0);
-    gpu_test::TearDown();
-  }
-
-  std::uint32_t count() const { return static_cast<std::uint32_t>(ranks_.size()); }
-  const rank_on_gpu& on(std::uint32_t rank) const {
-    EXPECT_EQ(cudaSetDevice(ranks_[rank].gpu), cudaSuccess);
-    return ranks_[rank];
-  }
-
-  void upload(std::uint32_t rank, std::uint64_t offset, const words& values) const {
-    const rank_on_gpu& at = on(rank);
-    EXPECT_EQ(cudaMemcpyAsync(reinterpret_cast<void*>(at.window.ref().address(rank, offset)), values.data(),
-                              4 * values.size(), cudaMemcpyHostToDevice, at.stream->get()),
-              cudaSuccess);
-  }
-  words download(std::uint32_t rank, std::uint64_t offset, std::uint64_t count) const {
-    const rank_on_gpu& at = on(rank);
-    words values(count);
-    EXPECT_EQ(cudaMemcpyAsync(values.data(), reinterpret_cast<void*>(at.window.ref().address(rank, offset)), 4 * count,
-                              cudaMemcpyDeviceToHost, at.stream->get()),
-              cudaSuccess);
-    EXPECT_EQ(cudaStreamSynchronize(at.stream->get()), cudaSuccess);
-    return values;
-  }
+  exchange_on_gpus() : ranks_on_gpus(user_bytes) {}
 
   exchange_problem problem(std::uint32_t rank) const {
-    const peer_memory_ref& ref = ranks_[rank].window.ref();
+    const peer_memory_ref& ref = on(rank).window.ref();
     const auto at = [&](std::uint64_t offset) { return reinterpret_cast<void*>(ref.address(rank, offset)); };
     exchange_problem made;
     made.rows = at(rows_at);
@@ -144,20 +87,6 @@ class exchange_on_gpus : public gpu_test, public ::testing::WithParamInterface<s
     const auto enqueued = exchange_rows_async(at.window, given, {at.stream->ref(), blocks_, patience});
     EXPECT_TRUE(enqueued.has_value()) << to_string(enqueued.error());
   }
-  result<void> outcome(std::uint32_t rank) const {
-    const rank_on_gpu& at = on(rank);
-    return last_outcome(at.window, at.stream->ref());
-  }
-  void expect_ok(std::uint32_t rank) const {
-    const result<void> ended = outcome(rank);
-    EXPECT_TRUE(ended.has_value()) << "rank " << rank << ": " << to_string(ended.error());
-  }
-  void expect_status(std::uint32_t rank, status code) const {
-    const result<void> ended = outcome(rank);
-    ASSERT_FALSE(ended.has_value()) << rank;
-    EXPECT_EQ(ended.error().code, code) << rank << ": " << to_string(ended.error());
-  }
-
   void run_calls(std::uint32_t calls) const {
     for (std::uint32_t call = 0; call < calls; ++call) {
       for (std::uint32_t rank = 0; rank < count(); ++rank) {
@@ -175,37 +104,6 @@ class exchange_on_gpus : public gpu_test, public ::testing::WithParamInterface<s
   std::uint32_t row_bytes_{1040};
   std::uint32_t blocks_{4};
   row_placement placed_{row_placement::rank_major};
-
- private:
-  void add(int gpu, result<peer_memory> window) {
-    TMAP_ASSERT_OK(window);
-    TMAP_ASSERT_CUDA(cudaSetDevice(gpu));
-    ranks_.push_back({gpu, std::move(*window), std::make_unique<own_stream>()});
-  }
-  void make_virtual_ranks() {
-    std::vector<device_address> windows;
-    for (std::size_t i = 0; i < GetParam().size(); ++i) {
-      memory_.push_back(std::make_unique<device_array<unsigned char>>(peer_header_bytes + user_bytes));
-      TMAP_ASSERT_CUDA(cudaMemset(memory_.back()->data(), 0, peer_header_bytes));
-      windows.push_back(memory_.back()->address());
-    }
-    TMAP_ASSERT_CUDA(cudaDeviceSynchronize());
-    for (std::uint32_t rank = 0; rank < windows.size(); ++rank) {
-      auto group = peer_group::from_addresses(rank, windows, peer_header_bytes + user_bytes);
-      TMAP_ASSERT_OK(group);
-      add(0, group->allocate(user_bytes));
-    }
-  }
-  void make_ranks() {
-    auto groups = peer_group::of_process(GetParam());
-    if (!groups && groups.error().code == status::no_peer_access) GTEST_SKIP() << to_string(groups.error());
-    TMAP_ASSERT_OK(groups);
-    for (std::size_t rank = 0; rank < groups->size(); ++rank)
-      add(GetParam()[rank], (*groups)[rank].allocate(user_bytes));
-  }
-
-  std::vector<std::unique_ptr<device_array<unsigned char>>> memory_;
-  std::vector<rank_on_gpu> ranks_;
 };
 
 TEST_P(exchange_on_gpus, the_self_test_passes_again_and_again) {

@@ -155,10 +155,10 @@ verdict_check the_living_end(std::uint32_t dead) {
 }
 
 TEST(protocol_experts, others_end_by_their_deadline_when_a_rank_dies) {
-  constexpr std::uint32_t the_dying = 1, stride = 3;
-  ranks::program dying = experts_program(crossing(), the_living_end(the_dying));
+  constexpr std::uint32_t the_lost = 1, stride = 3;
+  ranks::program dying = experts_program(crossing(), the_living_end(the_lost));
   for (std::uint32_t step = 0;; step += stride) {
-    dying.dies = ranks::death{the_dying, step};
+    dying.dies = ranks::death{the_lost, step};
     const ranks::findings found = ranks::explore_random(dying, run_random(step)(), 3);
     ASSERT_EQ(found.failure, "") << "dies before step " << step;
     if (found.has_died) continue;

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// Cuts the workspace of dispatch and combine into parts.
+
+#include <tmap/expert_parallel.hpp>
+
+#include <cstdint>
+
+namespace tmap::expert_parallel {
+
+/// The parts, as bytes after the beginning of the workspace.
+struct places {
+  std::uint64_t outcome;  ///< of the last dispatch
+  std::uint64_t total;    ///< of the tokens that came
+  std::uint64_t header;   ///< of the choices of these
+  std::uint64_t departed, arrived, returned_counts;
+  std::uint64_t rank_of_choice, record_of_choice, token_of_record, departing;
+  std::uint64_t arriving, ids, weights, row_of_choice, list;
+  std::uint64_t sums, returned;
+  std::uint64_t scratch, scratch_bytes;  ///< of routes
+  std::uint64_t end;
+};
+
+/// Returns how many records a rank sends at most.
+std::uint64_t departures(const shape& sizes, std::uint32_t ranks);
+std::uint64_t sum_bytes(const shape& sizes);
+
+/// Describes how choices are sorted: those of this rank's tokens by rank, and those that came by
+/// expert.
+moe::route_problem departing_route(const shape& sizes, std::uint32_t ranks, const void* rank_of_choice);
+moe::route_problem arriving_route(const shape& sizes, std::uint32_t ranks, const void* ids, const float* weights);
+
+/// The sizes are good.
+[[nodiscard]] result<places> place(const shape& sizes, std::uint32_t ranks);
+
+}  // namespace tmap::expert_parallel

@@ -1,0 +1,410 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs dispatches to experts and combines, and compares every byte with the order by expert and the
+// sums by definition. Virtual ranks and two GPUs run the same tests.
+#include <tmap/expert_parallel.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <functional>
+#include <memory>
+#include <random>
+#include <utility>
+#include <vector>
+
+#include "moe/moe_reference.hpp"
+#include "peer/ranks_on_gpus.hpp"
+#include "support/run_seed.hpp"
+
+namespace tmap::testing {
+namespace {
+
+using expert_parallel::combine_problem;
+using expert_parallel::dispatch_problem;
+using expert_parallel::shape;
+using moe::testing::sorted_choices;
+
+constexpr std::uint64_t window_bytes = 24 << 20;
+constexpr std::uint64_t x_begin = 0, out_begin = 2 << 20, scratch_begin = 14 << 20;
+constexpr std::uint32_t untouched = 0x5a5a5a5a;
+
+float bf16_as_float(std::uint16_t bits) {
+  const std::uint32_t wide = std::uint32_t{bits} << 16;
+  float value;
+  std::memcpy(&value, &wide, sizeof(value));
+  return value;
+}
+/// Rounds to the nearest, ties to even. The number is finite.
+std::uint16_t as_bf16_bits(float value) {
+  std::uint32_t bits;
+  std::memcpy(&bits, &value, sizeof(bits));
+  return static_cast<std::uint16_t>((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+}
+
+/// What one rank sends in a call.
+struct sent {
+  std::vector<std::int32_t> ids;
+  std::vector<float> weights;
+  std::vector<std::uint32_t> rows;
+  std::vector<float> scales;
+};
+
+/// The arrays of one rank outside its window.
+struct arrays_of_rank {
+  explicit arrays_of_rank(const shape& sizes, std::uint32_t ranks)
+      : ids(sizes.tokens * sizes.k),
+        weights(sizes.tokens * sizes.k),
+        scales(sizes.tokens * sizes.scales),
+        out_scales(row_count(sizes, ranks) * sizes.scales),
+        counts(sizes.experts / ranks),
+        begins(sizes.experts / ranks + 1),
+        ends(sizes.experts / ranks),
+        weight_of_row(row_count(sizes, ranks)),
+        sums(sizes.tokens * sizes.columns) {}
+  device_array<std::int32_t> ids;
+  device_array<float> weights, scales, out_scales;
+  device_array<std::int32_t> counts, begins, ends;
+  device_array<float> weight_of_row;
+  device_array<std::uint16_t> sums;
+};
+
+class experts_on_gpus : public ranks_on_gpus {
+ protected:
+  experts_on_gpus() : ranks_on_gpus(window_bytes) {}
+
+  void TearDown() override {
+    arrays_.clear();
+    ranks_on_gpus::TearDown();
+  }
+
+  std::uint32_t local_experts() const { return sizes_.experts / count(); }
+  shape shape_of(std::uint32_t rank) const {
+    shape made = sizes_;
+    made.tokens = tokens_[rank % tokens_.size()];
+    return made;
+  }
+  std::uint64_t all_tokens() const {
+    std::uint64_t all = 0;
+    for (std::uint32_t rank = 0; rank < count(); ++rank) all += shape_of(rank).tokens;
+    return all;
+  }
+  /// Allocates for the sizes, with room for all tokens unless the test has chosen less.
+  void prepare() {
+    if (sizes_.experts == 0) sizes_.experts = 4 * count();
+    if (sizes_.arrivals == 0) sizes_.arrivals = all_tokens();
+    sizes_.columns = sizes_.row_bytes / 2;
+    arrays_.clear();
+    for (std::uint32_t rank = 0; rank < count(); ++rank) {
+      static_cast<void>(on(rank));
+      arrays_.push_back(std::make_unique<arrays_of_rank>(shape_of(rank), count()));
+    }
+    TMAP_ASSERT_CUDA(cudaDeviceSynchronize());
+  }
+
+  gemm::matrix rows_at(std::uint32_t rank, std::uint64_t offset, std::uint64_t pitch) const {
+    return {on(rank).window.ref().address(rank, offset), pitch};
+  }
+  dispatch_problem dispatched(std::uint32_t rank) const {
+    const arrays_of_rank& at = *arrays_[rank];
+    dispatch_problem made;
+    made.sizes = shape_of(rank);
+    made.x = rows_at(rank, x_begin, sizes_.row_bytes + x_gap_);
+    made.x_scales = at.scales.data();
+    made.x_scale_pitch = sizes_.scales;
+    made.ids = at.ids.data();
+    made.weights = at.weights.data();
+    made.out = rows_at(rank, out_begin, sizes_.row_bytes);
+    made.out_scales = at.out_scales.data();
+    made.counts = at.counts.data();
+    made.begins = at.begins.data();
+    made.ends = at.ends.data();
+    made.weight_of_row = at.weight_of_row.data();
+    return made;
+  }
+  combine_problem combined(std::uint32_t rank) const {
+    combine_problem made;
+    made.sizes = shape_of(rank);
+    made.values = rows_at(rank, out_begin, sizes_.row_bytes);
+    made.out = {arrays_[rank]->sums.data(), sizes_.row_bytes};
+    return made;
+  }
+  expert_parallel::run run_of(std::uint32_t rank) const {
+    const rank_on_gpu& at = on(rank);
+    void* const memory = reinterpret_cast<void*>(at.window.ref().address(rank, scratch_begin));
+    return {.stream = at.stream->ref(),
+            .scratch = {memory, window_bytes - scratch_begin},
+            .blocks = blocks_,
+            .patience = patience};
+  }
+
+  sent draw(std::uint32_t rank) {
+    const shape sizes = shape_of(rank);
+    sent made;
+    for (std::uint64_t i = 0; i < sizes.tokens * sizes.k; ++i) {
+      made.ids.push_back(choose_(static_cast<std::uint32_t>(random_())));
+      made.weights.push_back(static_cast<float>(random_() % 1000) / 512);
+    }
+    const std::uint64_t row_words = (sizes.row_bytes + x_gap_) / 4;
+    for (std::uint64_t i = 0; i < sizes.tokens * row_words; ++i) {
+      made.rows.push_back(static_cast<std::uint32_t>(random_()) & 0xbf7fbf7f);  // finite in bf16, and not huge
+    }
+    for (std::uint64_t i = 0; i < sizes.tokens * sizes.scales; ++i) {
+      made.scales.push_back(static_cast<float>(random_() % 4096));
+    }
+    return made;
+  }
+  void draw_all() {
+    sent_.clear();
+    for (std::uint32_t rank = 0; rank < count(); ++rank) {
+      sent_.push_back(draw(rank));
+      static_cast<void>(on(rank));
+      arrays_[rank]->ids.upload(sent_[rank].ids);
+      arrays_[rank]->weights.upload(sent_[rank].weights);
+      arrays_[rank]->scales.upload(sent_[rank].scales);
+      for (const auto* each : {&arrays_[rank]->out_scales, &arrays_[rank]->weight_of_row}) each->fill_poison();
+      upload(rank, x_begin, sent_[rank].rows);
+      upload(rank, out_begin, words(row_count(sizes_, count()) * sizes_.row_bytes / 4, untouched));
+      TMAP_ASSERT_CUDA(cudaDeviceSynchronize());
+    }
+  }
+
+  void enqueue(std::uint32_t rank) const {
+    const auto there = dispatch_async(on(rank).window, dispatched(rank), run_of(rank));
+    EXPECT_TRUE(there.has_value()) << to_string(there.error());
+    const auto back = combine_async(on(rank).window, combined(rank), run_of(rank));
+    EXPECT_TRUE(back.has_value()) << to_string(back.error());
+  }
+
+  /// Returns the choices of all ranks that are experts of this one, in the order of one GPU.
+  sorted_choices expected(std::uint32_t rank) const {
+    std::vector<std::int64_t> ids;
+    std::vector<float> weights;
+    for (const sent& each : sent_) {
+      for (const std::int32_t id : each.ids) {
+        const bool is_mine = id >= 0 && static_cast<std::uint32_t>(id) / local_experts() == rank;
+        ids.push_back(is_mine ? id % static_cast<std::int32_t>(local_experts()) : -1);
+      }
+      weights.insert(weights.end(), each.weights.begin(), each.weights.end());
+    }
+    return moe::testing::sort_by_expert(
+        {all_tokens(), local_experts(), sizes_.k, sizes_.alignment, row_count(sizes_, count())}, ids, weights);
+  }
+  /// Returns the rank and the number there of a token of all ranks.
+  std::pair<std::uint32_t, std::uint64_t> owner(std::uint64_t token) const {
+    std::uint32_t rank = 0;
+    for (; token >= shape_of(rank).tokens; ++rank) token -= shape_of(rank).tokens;
+    return {rank, token};
+  }
+
+  void expect_rows(std::uint32_t rank) const {
+    const sorted_choices want = expected(rank);
+    const std::uint64_t row_words = sizes_.row_bytes / 4, pitch_words = (sizes_.row_bytes + x_gap_) / 4;
+    words rows(want.token_of_row.size() * row_words, untouched);
+    std::vector<float> scales = arrays_[rank]->out_scales.download();
+    std::uint64_t wrong_scales = 0;
+    for (std::size_t row = 0; row < want.token_of_row.size(); ++row) {
+      if (want.token_of_row[row] < 0) continue;
+      const auto [from, token] = owner(static_cast<std::uint64_t>(want.token_of_row[row]));
+      std::copy_n(sent_[from].rows.begin() + static_cast<std::ptrdiff_t>(token * pitch_words), row_words,
+                  rows.begin() + static_cast<std::ptrdiff_t>(row * row_words));
+      for (std::uint32_t i = 0; i < sizes_.scales; ++i) {
+        wrong_scales += scales[row * sizes_.scales + i] != sent_[from].scales[token * sizes_.scales + i];
+      }
+    }
+    EXPECT_EQ(wrong_scales, 0u);
+    EXPECT_EQ(arrays_[rank]->counts.download(), want.counts);
+    EXPECT_EQ(arrays_[rank]->begins.download(), want.begins);
+    EXPECT_EQ(arrays_[rank]->ends.download(), want.ends);
+    EXPECT_EQ(arrays_[rank]->weight_of_row.download(), want.weight_of_row);
+    EXPECT_TRUE(download(rank, out_begin, rows.size()) == rows) << "wrong rows";
+  }
+
+  float element(std::uint32_t rank, std::uint64_t token, std::uint64_t column) const {
+    const std::uint64_t half = token * (sizes_.row_bytes + x_gap_) / 2 + column;
+    const std::uint32_t word = sent_[rank].rows[half / 2];
+    return bf16_as_float(static_cast<std::uint16_t>(half % 2 == 0 ? word : word >> 16));
+  }
+  /// Returns the result of a token by definition; its experts return their rows.
+  std::uint16_t sum_of(std::uint32_t rank, std::uint64_t token, std::uint64_t column) const {
+    const sent& given = sent_[rank];
+    float all = 0;
+    std::vector<bool> done(count());
+    for (std::uint32_t j = 0; j < sizes_.k; ++j) {
+      const auto home = static_cast<std::uint32_t>(given.ids[token * sizes_.k + j]) / local_experts();
+      if (home >= count() || done[home]) continue;
+      done[home] = true;
+      float sum = 0;
+      for (std::uint32_t i = j; i < sizes_.k; ++i) {
+        if (static_cast<std::uint32_t>(given.ids[token * sizes_.k + i]) / local_experts() != home) continue;
+        sum = std::fmaf(given.weights[token * sizes_.k + i], element(rank, token, column), sum);
+      }
+      all += bf16_as_float(as_bf16_bits(sum));
+    }
+    return as_bf16_bits(all);
+  }
+  void expect_sums(std::uint32_t rank) const {
+    const std::vector<std::uint16_t> got = arrays_[rank]->sums.download();
+    std::uint64_t wrong = 0;
+    for (std::uint64_t i = 0; i < got.size(); ++i) {
+      const std::uint16_t want = sum_of(rank, i / sizes_.columns, i % sizes_.columns);
+      const bool are_zeros = ((got[i] | want) & 0x7fff) == 0;
+      if (got[i] == want || are_zeros) continue;
+      if (wrong++ == 0) ADD_FAILURE() << "token " << i / sizes_.columns << ": " << got[i] << ", not " << want;
+    }
+    EXPECT_EQ(wrong, 0u);
+  }
+  void expect_all() const {
+    for (std::uint32_t rank = 0; rank < count(); ++rank) expect_ok(rank);
+    for (std::uint32_t rank = 0; rank < count(); ++rank) {
+      SCOPED_TRACE("rank " + std::to_string(rank));
+      expect_rows(rank);
+      expect_sums(rank);
+    }
+  }
+  void run_calls(std::uint32_t calls) {
+    for (std::uint32_t call = 0; call < calls; ++call) {
+      SCOPED_TRACE("call " + std::to_string(call));
+      draw_all();
+      for (std::uint32_t rank = 0; rank < count(); ++rank) enqueue(rank);
+      expect_all();
+    }
+  }
+  /// Expects that a call ends with too little room at rank 1, writes no row, and that the next call
+  /// is good again.
+  void expect_overflow() {
+    draw_all();
+    for (std::uint32_t rank = 0; rank < count(); ++rank) enqueue(rank);
+    for (std::uint32_t rank = 0; rank < count(); ++rank) {
+      expect_status(rank, status::peer_overflow);
+      EXPECT_EQ(outcome(rank).error().found, 1u);
+      const words rows = download(rank, out_begin, row_count(sizes_, count()) * sizes_.row_bytes / 4);
+      EXPECT_TRUE(rows == words(rows.size(), untouched)) << "rows were written";
+    }
+  }
+
+  shape sizes_{.k = 4, .row_bytes = 1040, .result_type = moe::float_type::bf16};
+  std::vector<std::uint64_t> tokens_{37, 53, 0, 29};
+  std::uint32_t x_gap_{0};
+  std::uint32_t blocks_{4};
+  std::function<std::int32_t(std::uint32_t)> choose_{[this](std::uint32_t drawn) {
+    return drawn % 16 == 0 ? -1 : static_cast<std::int32_t>(drawn / 16 % sizes_.experts);
+  }};
+  std::vector<std::unique_ptr<arrays_of_rank>> arrays_;
+  std::vector<sent> sent_;
+
+ private:
+  std::mt19937_64 random_{run_random(31)};
+};
+
+TEST_P(experts_on_gpus, rows_land_by_expert_and_sums_come_home) {
+  prepare();
+  run_calls(4);
+}
+
+TEST_P(experts_on_gpus, rows_of_8_bits_bring_their_scales) {
+  sizes_.row_bytes = 640;
+  sizes_.scales = 5;
+  prepare();
+  run_calls(3);
+}
+
+TEST_P(experts_on_gpus, rows_may_have_gaps_and_be_larger_than_a_piece) {
+  sizes_.row_bytes = 40016;
+  x_gap_ = 48;
+  tokens_ = {7, 9};
+  prepare();
+  run_calls(2);
+}
+
+TEST_P(experts_on_gpus, rows_of_16_bytes_and_one_block) {
+  sizes_.row_bytes = 16;
+  blocks_ = 1;
+  tokens_ = {301, 77};
+  prepare();
+  run_calls(2);
+}
+
+TEST_P(experts_on_gpus, experts_begin_at_multiples_of_the_alignment) {
+  sizes_.alignment = 16;
+  prepare();
+  run_calls(2);
+}
+
+TEST_P(experts_on_gpus, all_tokens_may_go_to_one_expert_or_to_none) {
+  prepare();
+  choose_ = [](std::uint32_t) { return 5; };
+  run_calls(2);
+  choose_ = [](std::uint32_t) { return -1; };
+  run_calls(2);
+}
+
+TEST_P(experts_on_gpus, numbers_that_are_no_experts_are_left_out) {
+  prepare();
+  choose_ = [this](std::uint32_t drawn) -> std::int32_t {
+    if (drawn % 4 == 0) return static_cast<std::int32_t>(drawn);
+    return drawn % 4 == 1 ? static_cast<std::int32_t>(sizes_.experts) : 1;
+  };
+  run_calls(2);
+}
+
+TEST_P(experts_on_gpus, too_little_room_for_tokens_moves_nothing) {
+  choose_ = [](std::uint32_t) { return 5; };
+  sizes_.arrivals = 40;
+  prepare();
+  expect_overflow();
+  sizes_.arrivals = 0;
+  prepare();
+  run_calls(2);
+}
+
+TEST_P(experts_on_gpus, too_little_room_for_rows_moves_nothing) {
+  prepare();
+  choose_ = [](std::uint32_t) { return 5; };
+  sizes_.rows = all_tokens() * sizes_.k - 1;
+  expect_overflow();
+  sizes_.rows = all_tokens() * sizes_.k;
+  run_calls(2);
+}
+
+TEST_P(experts_on_gpus, a_graph_is_replayed_with_other_routes) {
+  sizes_.scales = 2;
+  prepare();
+  draw_all();
+  std::vector<cudaGraphExec_t> graphs(count());
+  for (std::uint32_t rank = 0; rank < count(); ++rank) {
+    cudaGraph_t graph{};
+    TMAP_ASSERT_CUDA(cudaStreamBeginCapture(on(rank).stream->get(), cudaStreamCaptureModeGlobal));
+    enqueue(rank);
+    TMAP_ASSERT_CUDA(cudaStreamEndCapture(on(rank).stream->get(), &graph));
+    TMAP_ASSERT_CUDA(cudaGraphInstantiate(&graphs[rank], graph, 0));
+    TMAP_ASSERT_CUDA(cudaGraphDestroy(graph));
+  }
+  for (std::uint32_t call = 0; call < 10; ++call) {
+    draw_all();
+    for (std::uint32_t rank = 0; rank < count(); ++rank) {
+      TMAP_ASSERT_CUDA(cudaGraphLaunch(graphs[rank], on(rank).stream->get()));
+    }
+    expect_all();
+  }
+  for (const cudaGraphExec_t graph : graphs) EXPECT_EQ(cudaGraphExecDestroy(graph), cudaSuccess);
+}
+
+TEST_P(experts_on_gpus, a_rank_that_does_not_come_is_named) {
+  prepare();
+  draw_all();
+  const std::uint32_t late = count() - 1;
+  for (std::uint32_t rank = 0; rank < late; ++rank) enqueue(rank);
+  for (std::uint32_t rank = 0; rank < late; ++rank) {
+    const result<void> ended = outcome(rank);
+    ASSERT_FALSE(ended.has_value()) << rank;
+    const bool is_named = ended.error().code == status::peer_timeout && ended.error().found == late;
+    EXPECT_TRUE(is_named || ended.error().code == status::group_broken) << to_string(ended.error());
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(two_virtual_ranks, experts_on_gpus, ::testing::Values(std::vector<int>{0, 0}));
+INSTANTIATE_TEST_SUITE_P(four_virtual_ranks, experts_on_gpus, ::testing::Values(std::vector<int>{0, 0, 0, 0}));
+INSTANTIATE_TEST_SUITE_P(two_gpus, experts_on_gpus, ::testing::Values(std::vector<int>{0, 1}));
+
+}  // namespace
+}  // namespace tmap::testing
