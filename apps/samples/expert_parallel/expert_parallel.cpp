@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs a layer of experts that are spread over several ranks: GPUs, or virtual ranks on one GPU.
+// Each rank routes its own tokens, sends them to the ranks of their experts, runs its experts, and
+// sends sums home. One CUDA graph for each rank records all of it. The program replays the graphs
+// with other tokens and routes, and compares every bit with `tmap::moe::layer` on one GPU.
+#include <CLI/CLI.hpp>
+
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <random>
+#include <vector>
+
+#include "apps/samples/expert_parallel/check.hpp"
+#include "apps/samples/expert_parallel/one_gpu.hpp"
+#include "apps/samples/expert_parallel/ranks.hpp"
+#include "apps/support/command_line.hpp"
+#include "apps/support/device.hpp"
+
+namespace {
+
+using namespace experts;
+
+bf16_values random_values(std::uint64_t count, double deviation, std::mt19937_64& random) {
+  std::normal_distribution<float> draw(0, static_cast<float>(deviation));
+  bf16_values made(count);
+  for (std::uint16_t& value : made) {
+    const float drawn = draw(random);
+    std::uint32_t bits;
+    std::memcpy(&bits, &drawn, sizeof(bits));
+    value = static_cast<std::uint16_t>(bits >> 16);
+  }
+  return made;
+}
+
+layer_weights random_weights(const layer_sizes& sizes) {
+  std::mt19937_64 random(1);
+  return {random_values(sizes.experts * sizes.gate_up_values(), 1 / std::sqrt(sizes.width), random),
+          random_values(sizes.experts * sizes.down_values(), 1 / std::sqrt(sizes.hidden), random)};
+}
+
+/// Draws tokens and logits. Some experts are chosen more often than others, in each replay others.
+layer_inputs random_inputs(const layer_sizes& sizes, std::uint64_t seed) {
+  std::mt19937_64 random(seed);
+  layer_inputs made{random_values(sizes.all_tokens() * sizes.width, 1, random), {}};
+  std::normal_distribution<float> draw;
+  std::vector<float> favour(sizes.experts);
+  for (float& each : favour) each = draw(random);
+  for (std::uint64_t i = 0; i < sizes.all_tokens() * sizes.experts; ++i) {
+    made.logits.push_back(draw(random) + favour[i % sizes.experts]);
+  }
+  return made;
+}
+
+/// Replays once, and prints a line. Returns whether all is right.
+bool run_once(const layer_sizes& sizes, const layer_weights& weights,
+              const std::vector<std::unique_ptr<rank_layer>>& ranks, int replay) {
+  const layer_inputs inputs = random_inputs(sizes, static_cast<std::uint64_t>(replay) + 1000);
+  for (const auto& each : ranks) each->set_inputs(inputs);
+  for (const auto& each : ranks) each->replay();
+  std::vector<rank_results> results;
+  for (const auto& each : ranks) {
+    if (const auto ended = each->outcome(); !ended) {
+      std::printf("replay %d: wrong: %s\n", replay, to_string(ended.error()).c_str());
+      return false;
+    }
+    results.push_back(each->results());
+  }
+  const comparison found = compare(sizes, run_on_one_gpu(sizes, weights, inputs), results);
+  std::printf("replay %d: %llu rows of experts equal; %llu tokens as on one GPU, %llu rounded once more\n", replay,
+              static_cast<unsigned long long>(found.rows), static_cast<unsigned long long>(found.tokens),
+              static_cast<unsigned long long>(found.other_bits));
+  if (!found.fault.empty()) std::printf("  wrong: %s\n", found.fault.c_str());
+  return found.fault.empty();
+}
+
+/// Prints how long a replay takes, with all ranks ready at once.
+void measure(const std::vector<std::unique_ptr<rank_layer>>& ranks, int replays) {
+  using clock = std::chrono::steady_clock;
+  const auto begin = clock::now();
+  for (int i = 0; i < replays; ++i) {
+    for (const auto& each : ranks) each->replay();
+  }
+  for (const auto& each : ranks) tmap::apps::require(each->outcome());
+  const std::chrono::duration<double, std::micro> took = clock::now() - begin;
+  std::printf("%.1f us a replay, of %d\n", took.count() / replays, replays);
+}
+
+int run(const layer_sizes& sizes, int replays, int measured) {
+  const layer_weights weights = random_weights(sizes);
+  std::vector<tmap::apps::device_array<unsigned char>> memory;
+  memory.reserve(sizes.ranks);
+  const auto ranks = make_ranks(sizes, weights, memory);
+  std::printf("%u %sranks with %u tokens of %u values each, %u experts, each token to %u of them\n", sizes.ranks,
+              sizes.are_virtual ? "virtual " : "", sizes.tokens, sizes.width, sizes.experts, sizes.k);
+  int wrong = 0;
+  for (int replay = 0; replay < replays; ++replay) wrong += !run_once(sizes, weights, ranks, replay);
+  if (wrong == 0 && measured > 0) measure(ranks, measured);
+  std::printf("%d replays of a graph for each rank: %d wrong\n", replays, wrong);
+  return wrong == 0 ? 0 : 1;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app{"Runs a layer of experts over several ranks, and compares it with one GPU bit for bit",
+               "expert_parallel"};
+  layer_sizes sizes;
+  int replays = 5, measured = 0;
+  app.add_option("--ranks", sizes.ranks, "Ranks")->check(CLI::Range(1u, 32u))->capture_default_str();
+  app.add_option("--tokens", sizes.tokens, "Tokens of each rank")->check(CLI::PositiveNumber)->capture_default_str();
+  app.add_option("--experts", sizes.experts, "Experts, a multiple of the ranks")->capture_default_str();
+  app.add_option("--choices", sizes.k, "Experts of each token")->capture_default_str();
+  app.add_option("--width", sizes.width, "Values of a token, a multiple of 8")->capture_default_str();
+  app.add_option("--hidden", sizes.hidden, "Hidden values of an expert, a multiple of 16")->capture_default_str();
+  app.add_option("--blocks", sizes.blocks, "Blocks that move rows, of each rank")->capture_default_str();
+  app.add_option("--replays", replays, "Runs that are compared, each with other tokens")->capture_default_str();
+  app.add_option("--measure", measured, "More replays, which are timed")->capture_default_str();
+  bool has_gpus = false;
+  app.add_flag("--gpus", has_gpus, "A GPU for each rank, instead of virtual ranks on the first one");
+  if (const auto ended = tmap::apps::parse_command_line(app, argc, argv)) return *ended;
+  sizes.are_virtual = !has_gpus;
+  if (!tmap::apps::has_hopper()) return tmap::apps::lack_of_hopper("expert_parallel");
+  return run(sizes, replays, measured);
+}

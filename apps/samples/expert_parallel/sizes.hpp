@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+namespace experts {
+
+/// The sizes of the layer. Values are bf16.
+struct layer_sizes {
+  std::uint32_t ranks{2};
+  std::uint32_t tokens{256};  ///< of each rank
+  std::uint32_t experts{16};  ///< of all ranks
+  std::uint32_t k{4};         ///< experts of each token
+  std::uint32_t width{1024};  ///< values of a token
+  std::uint32_t hidden{512};  ///< values between the two products
+  std::uint32_t blocks{4};    ///< of the kernels that move rows
+  bool are_virtual{true};     ///< all ranks on the first GPU
+
+  std::uint64_t all_tokens() const { return std::uint64_t{ranks} * tokens; }
+  std::uint32_t local_experts() const { return experts / ranks; }
+  std::uint64_t row_bytes() const { return std::uint64_t{width} * 2; }
+  std::uint64_t gate_up_values() const { return std::uint64_t{2} * hidden * width; }  ///< of an expert
+  std::uint64_t down_values() const { return std::uint64_t{width} * hidden; }
+};
+
+/// bf16 as it lies in memory.
+using bf16_values = std::vector<std::uint16_t>;
+
+struct layer_weights {
+  bf16_values gate_up;  ///< [experts, 2 * hidden, width]
+  bf16_values down;     ///< [experts, width, hidden]
+};
+
+/// What all ranks get in one run, one rank after the other.
+struct layer_inputs {
+  bf16_values tokens;         ///< [all tokens, width]
+  std::vector<float> logits;  ///< [all tokens, experts]
+};
+
+/// What one rank computed.
+struct rank_results {
+  std::vector<std::int32_t> begins;  ///< [experts of the rank + 1]
+  bf16_values outputs;               ///< rows of its experts, without the weights of choices
+  bf16_values out;                   ///< [tokens, width]
+};
+
+/// The same layer on one GPU.
+struct layer_results {
+  std::vector<std::int32_t> ids;  ///< [all tokens, k]
+  std::vector<float> weights;     ///< [all tokens, k]
+  std::vector<std::int32_t> row_of_choice;
+  std::vector<std::int32_t> begins;  ///< [experts + 1]
+  bf16_values outputs;
+  bf16_values out;
+};
+
+}  // namespace experts
