@@ -212,6 +212,10 @@ cudaError_t launch_write_list(const dispatch_call&) {
   return left_out;
 }
 
+cudaError_t launch_write_returns(const dispatch_call&) {
+  return left_out;
+}
+
 cudaError_t launch_fetch(const peer_memory_ref&, const peer::fetch_request&, std::uint64_t, cudaStream_t) {
   return left_out;
 }

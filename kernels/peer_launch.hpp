@@ -33,7 +33,7 @@ cudaError_t load_peer_kernels();
 cudaError_t launch_exchange(const peer_memory_ref& window, const peer::exchange_request& request,
                             std::uint64_t patience, cudaStream_t stream);
 
-/// The parts of a dispatch that touch this rank's window alone.
+/// The parts of a dispatch, or of its return, that touch this rank's window alone.
 struct dispatch_call {
   const peer_memory_ref& window;
   peer::expert_arrays at;
@@ -51,6 +51,9 @@ cudaError_t launch_write_records(const dispatch_call& call);
 cudaError_t launch_write_choices(const dispatch_call& call);
 /// Makes the list of rows to fetch, and puts scales to their rows.
 cudaError_t launch_write_list(const dispatch_call& call);
+
+/// Makes the list of results to fetch home. It needs only `window`, `at` and `stream`.
+cudaError_t launch_write_returns(const dispatch_call& call);
 
 /// Fetches rows by `request.call.blocks` blocks. The launch sets `request.call.block`.
 cudaError_t launch_fetch(const peer_memory_ref& window, const peer::fetch_request& request, std::uint64_t patience,

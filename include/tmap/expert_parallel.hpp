@@ -22,11 +22,12 @@
 ///    for each of these ranks, and lands at all its places in the order by expert.
 /// 2. The caller runs its products on these rows, as on those of `moe::route`.
 /// 3. `combine_async` adds up the weighted results of each token on each rank, brings one row for
-///    each (token, rank) home, and adds these up.
+///    each (token, rank) home, and adds these up. Or it brings the result of each choice home
+///    (`return_kind`).
 ///
 /// Rows of an expert are in the order of the ranks they come from, then of tokens and choices. That
-/// is their order on one GPU with the tokens of all ranks one after the other. Results do not depend
-/// on timing: equal inputs give equal bits.
+/// is their order on one GPU with the tokens of all ranks one after the other. Results do not
+/// depend on timing: equal inputs give equal bits.
 ///
 /// The calls are those of a group (peer_exchange.hpp): all ranks make them in the same order, each
 /// on a stream of its own GPU, which is the current device. They enqueue kernels, return, never
@@ -46,6 +47,19 @@
 
 namespace tmap::expert_parallel {
 
+/// Names what comes home from the experts of a token.
+enum class return_kind : std::uint32_t {
+  /// One sum from each rank: that of weight * row over the token's choices there, in their order,
+  /// in f32 by one fused multiply-add for each, then rounded to the type. A token's result is base
+  /// + its sums, in f32, in the order of its first choice of each rank. It has the bits of
+  /// `moe::combine` without a base if all its experts are on one rank. Otherwise each sum is
+  /// rounded once more.
+  sums,
+  /// The row of each choice. A token's result has the bits of `moe::combine` on one GPU. With many
+  /// choices and few ranks, more rows cross.
+  rows,
+};
+
 /// The sizes of a layer's exchange. Ranks may differ in `tokens`, `arrivals` and `rows`. The rest
 /// is the same on all ranks.
 struct shape {
@@ -63,6 +77,7 @@ struct shape {
   std::uint32_t scales{};         ///< f32 that go with each row, such as block scales; at most 4096
   std::uint64_t columns{};        ///< of a result; its bytes are a multiple of 16
   moe::float_type result_type{};  ///< of results and sums
+  return_kind returned{};
 };
 
 /// Returns the rows of this rank: `rows`, or as many as its arrivals have at most.
@@ -88,16 +103,15 @@ struct dispatch_problem {
   float* weight_of_row{};  ///< [rows]
 };
 
-/// Sums to return. A token's result is base + its sums of all ranks, in f32, in the order of its
-/// first choice of each rank. Each sum is that of weight * row over its choices on this rank, in
-/// their order, in f32: one fused multiply-add for each, then one rounding to the type. With one
-/// rank, and for each token whose experts are all on one rank, that rounds as `moe::combine` of
-/// zeros does. Of several ranks, each sum is rounded once more.
+/// Results to return.
 struct combine_problem {
-  shape sizes;          ///< as in the dispatch
-  gemm::matrix values;  ///< [rows, columns]: results in the order of the dispatch's rows
-  gemm::matrix base{};  ///< [tokens, columns]; address 0: zeros. It may be `out`.
-  gemm::matrix out;     ///< [tokens, columns]
+  shape sizes;  ///< as in the dispatch
+  /// [rows, columns]: results in the order of the dispatch's rows. With `return_kind::rows` it is
+  /// in the *window*, and others read it, as they do `x`.
+  gemm::matrix values;
+  const float* weights{};  ///< [tokens, k], as in the dispatch; only `return_kind::rows` reads it here
+  gemm::matrix base{};     ///< [tokens, columns]; address 0: zeros. It may be `out`.
+  gemm::matrix out;        ///< [tokens, columns]
 };
 
 struct run {

@@ -29,6 +29,13 @@ struct expert_arrays {
   std::uint64_t weights;           ///< [arrivals, k]
   std::uint64_t places;            ///< [arrivals, k]: the row of each choice, or -1
   std::uint64_t list;              ///< [arrivals] entries
+
+  // Of results that come home one by one.
+  std::uint64_t departed;        ///< [ranks]: how many records went to each
+  std::uint64_t returned_lists;  ///< [departures]: the entry of each record in the list of its receiver
+  std::uint64_t return_list;     ///< [departures, k] entries of one place
+  std::uint64_t return_counts;   ///< [ranks]: how many of these entries name rows of each
+  std::uint64_t landed;          ///< [tokens, k]: the number of the choice if its result comes, or -1
 };
 
 /// Names the words of a record. Experts of the receiver follow, then weights, then scales.
@@ -143,6 +150,33 @@ TMAP_HOST_DEVICE void write_entry(Link& link, const expert_arrays& at, std::uint
     value = link.load(me, word_at(at.places, i * at.k + word - 1));
   }
   link.store(me, word_at(at.list, i * entry_words(at.k) + word), value);
+}
+
+/// Writes how many results come home from each rank: one for each choice of each record, if it has
+/// a row there.
+template <class Link>
+TMAP_HOST_DEVICE void write_return_count(Link& link, const expert_arrays& at, std::uint32_t rank) {
+  const std::uint32_t records = link.load(link.rank(), word_at(at.departed, rank));
+  link.store(link.rank(), word_at(at.return_counts, rank), records * at.k);
+}
+
+/// Writes the entries of a choice of this rank's tokens, one for each record of its token. One of
+/// them at most has a row: it is fetched to the place of the choice.
+template <class Link>
+TMAP_HOST_DEVICE void write_return(Link& link, const expert_arrays& at, std::uint32_t choice) {
+  const std::uint32_t me = link.rank(), first = choice / at.k * at.k, number = choice % at.k;
+  std::uint32_t landed = none;
+  for (std::uint32_t j = 0; j < at.k; ++j) {
+    const std::uint32_t i = link.load(me, word_at(at.record_of_choice, first + j));
+    if (i == none) continue;
+    const std::uint64_t told = std::uint64_t{i} * entry_words(at.k) + 1 + number;
+    const std::uint32_t row = link.load(me, word_at(at.returned_lists, told));
+    const std::uint64_t entry = (std::uint64_t{i} * at.k + number) * entry_words(1);
+    link.store(me, word_at(at.return_list, entry), row);
+    link.store(me, word_at(at.return_list, entry + 1), choice);
+    if (row != none) landed = choice;
+  }
+  link.store(me, word_at(at.landed, choice), landed);
 }
 
 }  // namespace tmap::kernels::peer

@@ -18,7 +18,7 @@ using device::tile_barrier;
 constexpr std::uint32_t plan_threads = 256;
 constexpr std::uint32_t most_plan_blocks = 2048;
 
-/// What the kernels of a dispatch need that touch the own window alone.
+/// Holds the parameters of the kernels that touch the own window alone.
 struct dispatch_work {
   peer::expert_arrays at;
   peer::token_choices given;
@@ -96,6 +96,17 @@ __global__ void __launch_bounds__(plan_threads)
   }
 }
 
+__global__ void __launch_bounds__(plan_threads)
+    write_returns_kernel(const __grid_constant__ peer_memory_ref window, const __grid_constant__ dispatch_work work) {
+  peer_link link(window);
+  const auto rank = static_cast<std::uint32_t>(first_item());
+  if (rank < link.ranks()) peer::write_return_count(link, work.at, rank);
+  const std::uint64_t choices = std::uint64_t{work.at.tokens} * work.at.k;
+  for (std::uint64_t i = first_item(); i < choices; i += all_threads()) {
+    peer::write_return(link, work.at, static_cast<std::uint32_t>(i));
+  }
+}
+
 /// Runs in each of the blocks that share a fetch. They must all run at the same time.
 __global__ void __launch_bounds__(1)
     fetch_kernel(const __grid_constant__ peer_memory_ref window, const __grid_constant__ peer::fetch_request given,
@@ -127,6 +138,7 @@ cudaError_t load_dispatch_kernels() {
   if (code == cudaSuccess) code = load(write_records_kernel);
   if (code == cudaSuccess) code = load(write_choices_kernel);
   if (code == cudaSuccess) code = load(write_list_kernel);
+  if (code == cudaSuccess) code = load(write_returns_kernel);
   if (code == cudaSuccess) code = load(fetch_kernel);
   return code;
 }
@@ -146,6 +158,10 @@ cudaError_t launch_write_choices(const dispatch_call& call) {
 cudaError_t launch_write_list(const dispatch_call& call) {
   const std::uint32_t words = std::max(peer::entry_words(call.at.k), call.at.scales);
   return launch_items(write_list_kernel, call, std::uint64_t{call.at.arrivals} * words);
+}
+
+cudaError_t launch_write_returns(const dispatch_call& call) {
+  return launch_items(write_returns_kernel, call, std::uint64_t{call.at.tokens} * call.at.k);
 }
 
 cudaError_t launch_fetch(const peer_memory_ref& window, const peer::fetch_request& request, std::uint64_t patience,

@@ -12,7 +12,7 @@ namespace tmap::kernels::peer {
 
 using namespace tmap::detail::peer;  // what all protocols have in common
 
-/// What the ranks do once all have announced.
+/// Names what the ranks do once all have announced.
 enum class call_kind : std::uint32_t { exchange, fetch };
 
 /// Describes one rank's part of an exchange. Rows lie in the order of the ranks they are for, then

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// What calls that enqueue kernels for a group have in common: checks of their arguments, and making
-// the kernels ready.
+// Holds what calls have in common that enqueue kernels for a group: checks of their arguments, and
+// making the kernels ready.
 
 #include <tmap/grouped_gemm.hpp>
 #include <tmap/peer_memory.hpp>

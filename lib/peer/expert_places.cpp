@@ -71,8 +71,16 @@ result<places> place(const shape& sizes, std::uint32_t ranks) {
   made.weights = take(came);
   made.row_of_choice = take(came);
   made.list = take(word * kernels::peer::entry_words(sizes.k) * sizes.arrivals);
-  made.sums = take(sum_bytes(sizes) * sizes.arrivals);
-  made.returned = take(sum_bytes(sizes) * leave);
+  if (sizes.returned == return_kind::sums) {
+    made.sums = take(sum_bytes(sizes) * sizes.arrivals);
+    made.returned = take(sum_bytes(sizes) * leave);
+  } else {
+    made.returned_lists = take(word * kernels::peer::entry_words(sizes.k) * leave);
+    made.return_list = take(word * kernels::peer::entry_words(1) * leave * sizes.k);
+    made.return_counts = take(word * ranks);
+    made.row_of_landed = take(choices);
+    made.landed = take(sum_bytes(sizes) * sizes.tokens * sizes.k);
+  }
   made.scratch_bytes = std::max(*leaving, *coming);
   made.scratch = take(made.scratch_bytes);
   made.end = end;

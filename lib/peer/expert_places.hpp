@@ -17,8 +17,9 @@ struct places {
   std::uint64_t departed, arrived, returned_counts;
   std::uint64_t rank_of_choice, record_of_choice, token_of_record, departing;
   std::uint64_t arriving, ids, weights, row_of_choice, list;
-  std::uint64_t sums, returned;
-  std::uint64_t scratch, scratch_bytes;  ///< of routes
+  std::uint64_t sums, returned;                                                     ///< `return_kind::sums`
+  std::uint64_t returned_lists, return_list, return_counts, row_of_landed, landed;  ///< `return_kind::rows`
+  std::uint64_t scratch, scratch_bytes;                                             ///< of routes
   std::uint64_t end;
 };
 

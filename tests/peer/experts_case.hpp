@@ -38,6 +38,7 @@ struct experts_case {
   std::uint32_t entries{2};
   std::uint32_t row_bytes{16};
   std::uint32_t staging_bytes{16};
+  bool returns_rows{false};  ///< results come home one by one, not as sums
 };
 
 inline constexpr std::uint64_t experts_deadline = 100;
@@ -48,6 +49,7 @@ struct expert_windows {
   explicit expert_windows(const experts_case& given) {
     const std::uint64_t choices = given.tokens * given.k, departures = given.tokens * given.ranks;
     const std::uint64_t record = 4 * kernels::peer::record_words(given.k, 0);
+    const std::uint64_t entry = 4 * kernels::peer::entry_words(given.k);
     at = {given.tokens,
           given.k,
           given.experts,
@@ -63,19 +65,25 @@ struct expert_windows {
           take(4 * given.arrivals * given.k),
           take(4 * given.arrivals * given.k),
           take(4 * given.arrivals * given.k),
-          take(given.arrivals * 4 * kernels::peer::entry_words(given.k))};
-    departed = take(4 * given.ranks);
+          take(given.arrivals * entry),
+          take(4 * given.ranks),
+          take(departures * entry),
+          take(departures * given.k * 16),
+          take(4 * given.ranks),
+          take(4 * choices)};
     returned_splits = take(4 * given.ranks);
     outcome = take(4);
     lacking = take(4);
     x = take(given.tokens * given.row_bytes);
     sums = take(given.arrivals * 16);
     returned = take(departures * 16);
+    values = take(given.rows * 16);
+    landed = take(choices * 16);
     out = take((given.rows + 1) * given.row_bytes);  // a canary follows the last row
   }
 
   expert_arrays at;
-  std::uint64_t departed, returned_splits, outcome, lacking, x, sums, returned, out;
+  std::uint64_t returned_splits, outcome, lacking, x, sums, returned, values, landed, out;
 
  private:
   std::uint64_t take(std::uint64_t bytes) {
@@ -123,10 +131,24 @@ class experts_body {
     if (block_ == 0 && verdict.status == peer_status::ok) check_rows(link, call);
   }
   void combine(Link& link, std::uint32_t call) const {
+    if (case_.returns_rows) return combine_rows(link, call);
     alone(link, [&] { add_up(link, call); });
     const peer_verdict verdict = kernels::peer::exchange(link, sums_request(), experts_deadline);
     end(link, verdict);
     if (block_ == 0 && verdict.status == peer_status::ok) check_returned(link, call);
+  }
+
+  void combine_rows(Link& link, std::uint32_t call) const {
+    alone(link, [&] { multiply(link); });
+    static_cast<void>(kernels::peer::exchange(link, lists_request(), experts_deadline));
+    link.end_kernel();
+    alone(link, [&] {
+      for (std::uint32_t rank = 0; rank < case_.ranks; ++rank) write_return_count(link, in_.at, rank);
+      for (std::uint32_t i = 0; i < case_.tokens * case_.k; ++i) write_return(link, in_.at, i);
+    });
+    const peer_verdict verdict = kernels::peer::fetch(link, results_request(), experts_deadline);
+    end(link, verdict);
+    if (block_ == 0 && verdict.status == peer_status::ok) check_landed(link, call);
   }
 
   exchange_request request(std::uint64_t rows, std::uint32_t row_bytes, std::uint32_t sent, std::uint64_t out,
@@ -147,7 +169,7 @@ class experts_body {
   exchange_request records_request() const {
     exchange_request made = request(in_.at.departing, 4 * kernels::peer::record_words(case_.k, 0),
                                     case_.tokens * case_.ranks, in_.at.arriving, case_.arrivals);
-    made.splits = in_.departed;
+    made.splits = in_.at.departed;
     made.out_splits = in_.at.arrived;
     made.after = offsetof(detail::peer::window_header, verdict);
     return made;
@@ -176,6 +198,30 @@ class experts_body {
     return made;
   }
 
+  exchange_request lists_request() const {
+    const std::uint32_t entry = 4 * kernels::peer::entry_words(case_.k);
+    exchange_request made =
+        request(in_.at.list, entry, case_.arrivals, in_.at.returned_lists, case_.tokens * case_.ranks);
+    made.splits = in_.at.arrived;
+    made.out_splits = in_.returned_splits;
+    made.after = in_.outcome;
+    return made;
+  }
+  fetch_request results_request() const {
+    fetch_request made{};
+    made.call = request(in_.values, 16, case_.rows, in_.landed, case_.tokens * case_.k);
+    made.call.kind = kernels::peer::call_kind::fetch;
+    made.call.groups = 0;
+    made.call.sent_pitch = 16;
+    made.call.after = offsetof(detail::peer::window_header, verdict);
+    made.arrived = in_.at.return_counts;
+    made.list = in_.at.return_list;
+    made.places = 1;
+    made.entries = case_.entries;
+    made.out_pitch = 16;
+    return made;
+  }
+
   static std::uint32_t value(std::uint32_t call, std::uint32_t from, std::uint32_t token) {
     return ((call + 1) * 16 + from) * 64 + token + 1;
   }
@@ -198,7 +244,7 @@ class experts_body {
     for (std::uint32_t token = 0; token < case_.tokens; ++token) write_ranks(link, in_.at, given, token);
     const std::uint64_t records = case_.tokens * case_.ranks;
     sort(link, {in_.at.rank_of_choice, case_.tokens * case_.k, case_.ranks, 1, records, in_.at.record_of_choice,
-                in_.departed});
+                in_.at.departed});
     write_records(link, given);
   }
   void write_records(Link& link, const kernels::peer::token_choices& given) const {
@@ -289,6 +335,29 @@ class experts_body {
     link.expect(at <= case_.rows, "no row lies beyond the capacity");
     link.expect(link.load(link.rank(), in_.out + std::uint64_t{case_.rows} * case_.row_bytes) == 0,
                 "nothing lies beyond the capacity");
+  }
+
+  /// Stands in for the experts: row times the number of its expert.
+  void multiply(Link& link) const {
+    const std::uint32_t me = link.rank(), total = link.load(me, in_.at.total);
+    for (std::uint32_t i = 0; i < total * case_.k; ++i) {
+      const std::uint32_t place = link.load(me, word_at(in_.at.places, i));
+      if (place >= case_.rows) continue;
+      const std::uint32_t row = link.load(me, in_.out + std::uint64_t{place} * case_.row_bytes);
+      link.store(me, in_.values + 16 * std::uint64_t{place}, row * (link.load(me, word_at(in_.at.ids, i)) + 1));
+    }
+  }
+  /// Expects the result of each choice that has an expert.
+  void check_landed(Link& link, std::uint32_t call) const {
+    const std::uint32_t me = link.rank();
+    for (std::uint32_t choice = 0; choice < case_.tokens * case_.k; ++choice) {
+      const std::uint32_t id = chosen(call, me, choice / case_.k, choice % case_.k);
+      const bool has_expert = id < case_.ranks * case_.experts;
+      link.expect(link.load(me, word_at(in_.at.landed, choice)) == (has_expert ? choice : kernels::peer::none),
+                  "the choice has its result");
+      const std::uint32_t want = value(call, me, choice / case_.k) * (id % case_.experts + 1);
+      if (has_expert) link.expect(link.load(me, in_.landed + 16 * choice) == want, "the result is right");
+    }
   }
 
   /// Stands in for the experts and the sum of their results: row times the number of its expert.

@@ -150,6 +150,15 @@ TEST_F(experts_refusals, matrices_of_a_combine_are_aligned) {
   expect_combine_refused("problem.base.address");
 }
 
+TEST_F(experts_refusals, results_that_others_pull_lie_in_the_window) {
+  returned_.sizes.returned = expert_parallel::return_kind::rows;
+  expect_combine_refused("problem.values.address");
+  returned_.values.address = at(2 << 20);
+  expect_combine_refused("run.scratch.memory");
+  returned_.sizes.returned = static_cast<expert_parallel::return_kind>(2);
+  expect_combine_refused("problem.sizes.returned");
+}
+
 TEST_F(experts_refusals, blocks_and_patience_of_a_run_have_bounds) {
   run_.blocks = 65;
   expect_dispatch_refused("run.blocks");

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Builds the code of docs/peers.md, and runs what needs no GPU.
 #include <tmap/encode_batch.hpp>
+#include <tmap/expert_parallel.hpp>
 #include <tmap/peer_exchange.hpp>
 #include <tmap/peer_group.hpp>
 
@@ -88,6 +89,45 @@ tmap::result<void> exchange_on_two_gpus(const std::vector<tmap::peer_memory>& wi
   return {};
 }
 // [exchange_all]
+
+/// Addresses: x, rows and scratch lie in the window, the others in any memory of this GPU.
+struct expert_buffers {
+  std::uint64_t x, rows, results, out;
+  const std::int32_t* ids;
+  const float* weights;
+  std::int32_t* begins;
+  workspace scratch;
+};
+
+// [expert_ranks]
+tmap::result<void> layer_of_experts(const tmap::peer_memory& window, const tmap::expert_parallel::shape& sizes,
+                                    const expert_buffers& at, cuda::stream_ref stream) {
+  const tmap::expert_parallel::run run{.stream = stream, .scratch = at.scratch};
+  tmap::expert_parallel::dispatch_problem there;
+  there.sizes = sizes;
+  there.x = {at.x, sizes.row_bytes};
+  there.ids = at.ids;  // of `moe::route` with the experts of all ranks
+  there.weights = at.weights;
+  there.out = {at.rows, sizes.row_bytes};
+  there.begins = at.begins;  // cut the rows into this rank's experts, by `offset_format::prefix`
+  if (auto sent = dispatch_async(window, there, run); !sent) return sent;
+
+  // Here products multiply the rows of each expert, as in a layer on one GPU.
+
+  tmap::expert_parallel::combine_problem back;
+  back.sizes = sizes;
+  back.values = {at.results, sizes.columns * 2};
+  back.out = {at.out, sizes.columns * 2};
+  return combine_async(window, back, run);
+}
+// [expert_ranks]
+
+TEST(group_samples, experts_refuse_sizes_of_no_rows) {
+  const auto window = window_at(0, {1 << 20, 1 << 21}, 1 << 20);
+  ASSERT_TRUE(window.has_value());
+  const auto refused = layer_of_experts(*window, {.k = 2, .experts = 8}, {}, cuda::stream_ref{cudaStream_t{}});
+  EXPECT_EQ(refused.error().argument.view(), "problem.sizes.row_bytes");
+}
 
 TEST(group_samples, owners_are_checked_on_the_host) {
   const auto window = window_at(1, {1 << 20, 1 << 21}, 1 << 20);

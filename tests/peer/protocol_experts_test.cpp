@@ -40,6 +40,14 @@ TEST(protocol_experts, dispatch_and_combine_hold) {
   expect_at_random(experts_program(crossing()), 200);
 }
 
+TEST(protocol_experts, results_that_come_home_one_by_one_hold) {
+  experts_case by_rows = two_ranks();
+  by_rows.returns_rows = true;
+  expect_at_random(experts_program(by_rows), 200);
+  by_rows.blocks = 2;
+  expect_at_random(experts_program(by_rows), 100);
+}
+
 TEST(protocol_experts, blocks_that_share_the_rows_hold) {
   experts_case shared = two_ranks();
   shared.blocks = 2;
@@ -62,6 +70,7 @@ experts_case draw_case(std::mt19937_64& random) {
   drawn.row_bytes = 16 * (1 + below(3));
   drawn.staging_bytes = 16 * (1 + below(4));
   drawn.rows = 96;
+  drawn.returns_rows = below(2) == 1;
   drawn.chosen = random_choices(below(1u << 30), drawn.ranks * drawn.experts);
   return drawn;
 }
@@ -168,9 +177,13 @@ TEST(protocol_experts, others_end_by_their_deadline_when_a_rank_dies) {
 }
 
 TEST(protocol_experts, deadlines_that_come_early_break_the_group_and_no_row) {
-  ranks::program hasty = experts_program(crossing(), the_living_end(kernels::peer::none));
-  hasty.early_timeouts = 1;
-  expect_at_random(hasty, 300);
+  experts_case either = crossing();
+  for (const bool returns_rows : {false, true}) {
+    either.returns_rows = returns_rows;
+    ranks::program hasty = experts_program(either, the_living_end(kernels::peer::none));
+    hasty.early_timeouts = 1;
+    expect_at_random(hasty, 300);
+  }
 }
 
 // Seeded faults. Each is one rule of the protocol that a link breaks (faulty_links.hpp).

@@ -120,6 +120,7 @@ int main(int argc, char** argv) {
   app.add_option("--replays", replays, "Runs that are compared, each with other tokens")->capture_default_str();
   app.add_option("--measure", measured, "More replays, which are timed")->capture_default_str();
   bool has_gpus = false;
+  app.add_flag("--rows", sizes.returns_rows, "Results come home one by one, and have the bits of one GPU");
   app.add_flag("--gpus", has_gpus, "A GPU for each rank, instead of virtual ranks on the first one");
   if (const auto ended = tmap::apps::parse_command_line(app, argc, argv)) return *ended;
   sizes.are_virtual = !has_gpus;

@@ -27,16 +27,18 @@ parallel::shape shape_of(const layer_sizes& sizes) {
           .arrivals = sizes.all_tokens(),
           .row_bytes = static_cast<std::uint32_t>(sizes.row_bytes()),
           .columns = sizes.width,
-          .result_type = tmap::moe::float_type::bf16};
+          .result_type = tmap::moe::float_type::bf16,
+          .returned = sizes.returns_rows ? parallel::return_kind::rows : parallel::return_kind::sums};
 }
 
-/// The window: tokens, then rows by expert, then the workspace.
+/// The window: tokens, then rows by expert and their results, then the workspace.
 struct window_places {
   explicit window_places(const layer_sizes& sizes)
       : rows(aligned(sizes.tokens * sizes.row_bytes())),
-        scratch(rows + aligned(parallel::row_count(shape_of(sizes), sizes.ranks) * sizes.row_bytes())),
+        outputs(rows + aligned(parallel::row_count(shape_of(sizes), sizes.ranks) * sizes.row_bytes())),
+        scratch(2 * outputs - rows),
         scratch_bytes(value_of(parallel::workspace_bytes(shape_of(sizes), sizes.ranks))) {}
-  std::uint64_t rows, scratch, scratch_bytes;
+  std::uint64_t rows, outputs, scratch, scratch_bytes;
 };
 
 tmap::moe::route_problem routing(const layer_sizes& sizes, const float* logits) {
@@ -79,7 +81,6 @@ rank_layer::rank_layer(const layer_sizes& sizes, std::uint32_t rank, int gpu, tm
       weights_(std::uint64_t{sizes.tokens} * sizes.k),
       begins_(sizes.local_experts() + 1),
       activated_(rows() * sizes.hidden),
-      outputs_(rows() * sizes.width),
       out_(std::uint64_t{sizes.tokens} * sizes.width),
       route_scratch_(value_of(tmap::moe::workspace_bytes(routing(sizes, nullptr))) + alignment),
       product_scratch_(value_of(tmap::gemm::workspace_bytes(sizes.local_experts())) + alignment) {
@@ -100,7 +101,6 @@ void rank_layer::set_inputs(const layer_inputs& inputs) const {
   require(cudaSetDevice(gpu_));
   upload(window_.data(), part_of(inputs.tokens, rank_, sizes_.ranks));
   upload(logits_.get(), part_of(inputs.logits, rank_, sizes_.ranks));
-  outputs_.fill(0xff);
   out_.fill(0xff);
 }
 
@@ -128,7 +128,7 @@ void rank_layer::multiply() const {
   require(tmap::gemm::multiply(gate_up, with));
   tmap::gemm::row_problem down = product(sizes_.width, sizes_.hidden, down_);
   down.a = gate_up.c;
-  down.c = {outputs_.get(), sizes_.row_bytes()};
+  down.c = rows_in_window(window_places{sizes_}.outputs);
   require(tmap::gemm::multiply(down, with));
 }
 
@@ -153,7 +153,8 @@ void rank_layer::enqueue() const {
   multiply();
   parallel::combine_problem back;
   back.sizes = shape_;
-  back.values = {outputs_.get(), sizes_.row_bytes()};
+  back.values = rows_in_window(at.outputs);
+  back.weights = weights_.get();
   back.out = {out_.get(), sizes_.row_bytes()};
   require(parallel::combine_async(window_, back, with));
 }
@@ -182,7 +183,10 @@ tmap::result<void> rank_layer::outcome() const {
 
 rank_results rank_layer::results() const {
   require(cudaSetDevice(gpu_));
-  return {begins_.read(), outputs_.read(), out_.read()};
+  bf16_values outputs(rows() * sizes_.width);
+  const auto* const in_window = reinterpret_cast<const void*>(window_.ref().address(rank_, window_places{sizes_}.outputs));
+  require(tmap::apps::copy_bytes(outputs.data(), in_window, outputs.size() * sizeof(std::uint16_t)));
+  return {begins_.read(), outputs, out_.read()};
 }
 
 namespace {

@@ -32,7 +32,7 @@ class rank_layer {
   void capture();
   void replay() const;
   /// Waits, and returns how the replay ended.
-  tmap::result<void> outcome() const;
+  [[nodiscard]] tmap::result<void> outcome() const;
   rank_results results() const;
 
  private:
@@ -54,7 +54,7 @@ class rank_layer {
   device_array<std::int32_t> ids_;
   device_array<float> weights_;
   device_array<std::int32_t> begins_;
-  device_array<std::uint16_t> activated_, outputs_, out_;
+  device_array<std::uint16_t> activated_, out_;
   device_array<unsigned char> route_scratch_, product_scratch_;
 };
 

@@ -16,6 +16,7 @@ struct layer_sizes {
   std::uint32_t hidden{512};  ///< values between the two products
   std::uint32_t blocks{4};    ///< of the kernels that move rows
   bool are_virtual{true};     ///< all ranks on the first GPU
+  bool returns_rows{false};   ///< results come home one by one, not as sums
 
   std::uint64_t all_tokens() const { return std::uint64_t{ranks} * tokens; }
   std::uint32_t local_experts() const { return experts / ranks; }
@@ -32,13 +33,13 @@ struct layer_weights {
   bf16_values down;     ///< [experts, width, hidden]
 };
 
-/// What all ranks get in one run, one rank after the other.
+/// Holds the inputs of all ranks, one rank after the other.
 struct layer_inputs {
   bf16_values tokens;         ///< [all tokens, width]
   std::vector<float> logits;  ///< [all tokens, experts]
 };
 
-/// What one rank computed.
+/// Holds the results of one rank.
 struct rank_results {
   std::vector<std::int32_t> begins;  ///< [experts of the rank + 1]
   bf16_values outputs;               ///< rows of its experts, without the weights of choices

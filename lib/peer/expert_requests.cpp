@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lib/peer/expert_requests.hpp"
+
+#include <algorithm>
+
+namespace tmap::expert_parallel {
+
+using kernels::peer::exchange_request;
+using kernels::peer::fetch_request;
+
+kernels::peer::expert_arrays call_parts::arrays() const {
+  kernels::peer::expert_arrays at{};
+  at.tokens = static_cast<std::uint32_t>(sizes_.tokens);
+  at.k = sizes_.k;
+  at.experts = sizes_.experts / ranks();
+  at.scales = sizes_.scales;
+  at.arrivals = static_cast<std::uint32_t>(sizes_.arrivals);
+  at.rank_of_choice = offset(at_.rank_of_choice);
+  at.record_of_choice = offset(at_.record_of_choice);
+  at.token_of_record = offset(at_.token_of_record);
+  at.departing = offset(at_.departing);
+  at.arriving = offset(at_.arriving);
+  at.arrived = offset(at_.arrived);
+  at.total = offset(at_.total);
+  at.ids = offset(at_.ids);
+  at.weights = offset(at_.weights);
+  at.places = offset(at_.row_of_choice);
+  at.list = offset(at_.list);
+  at.departed = offset(at_.departed);
+  at.returned_lists = offset(at_.returned_lists);
+  at.return_list = offset(at_.return_list);
+  at.return_counts = offset(at_.return_counts);
+  at.landed = offset(at_.row_of_landed);
+  return at;
+}
+
+/// Returns what all requests of the call have in common.
+exchange_request call_parts::request() const {
+  exchange_request made{};
+  made.groups = 1;
+  made.staging_bytes = peer::staging_bytes;
+  made.stages = peer::stages;
+  made.blocks = with_.blocks;
+  made.after = offsetof(detail::peer::window_header, verdict);
+  return made;
+}
+
+exchange_request call_parts::records() const {
+  exchange_request made = request();
+  made.rows = offset(at_.departing);
+  made.splits = offset(at_.departed);
+  made.out = offset(at_.arriving);
+  made.out_splits = offset(at_.arrived);
+  made.row_bytes = 4 * kernels::peer::record_words(sizes_.k, sizes_.scales);
+  made.sent_rows = static_cast<std::uint32_t>(departures(sizes_, ranks()));
+  made.capacity = static_cast<std::uint32_t>(sizes_.arrivals);
+  return made;
+}
+
+/// Returns what all fetches have in common. Rows are smaller than the pieces of an exchange, so there
+/// are more stages.
+fetch_request call_parts::fetching(std::uint32_t row_bytes) const {
+  constexpr std::uint32_t most_piece = 16384;
+  constexpr std::uint32_t all_stages = peer::stages * peer::staging_bytes;
+  fetch_request made{};
+  made.call = request();
+  made.call.kind = kernels::peer::call_kind::fetch;
+  made.call.groups = 0;
+  made.call.row_bytes = row_bytes;
+  made.call.staging_bytes = std::min(row_bytes, most_piece);
+  made.call.stages = std::min(all_stages / made.call.staging_bytes, kernels::peer::most_fetch_stages);
+  made.entries = kernels::peer::most_fetch_entries;
+  return made;
+}
+
+fetch_request call_parts::rows_of(const dispatch_problem& problem) const {
+  fetch_request made = fetching(sizes_.row_bytes);
+  made.call.rows = offset(problem.x);
+  made.call.sent_rows = static_cast<std::uint32_t>(sizes_.tokens);
+  made.call.sent_pitch = static_cast<std::uint32_t>(problem.x.pitch_bytes);
+  made.call.out = offset(problem.out);
+  made.call.capacity = static_cast<std::uint32_t>(rows());
+  made.call.outcome = offset(at_.outcome);
+  made.call.lacking = offset(at_.header) + offsetof(batch_header, bad_count);
+  made.arrived = offset(at_.arrived);
+  made.list = offset(at_.list);
+  made.places = sizes_.k;
+  made.out_pitch = static_cast<std::uint32_t>(problem.out.pitch_bytes);
+  return made;
+}
+
+exchange_request call_parts::lists() const {
+  exchange_request made = request();
+  made.after = offset(at_.outcome);
+  made.rows = offset(at_.list);
+  made.splits = offset(at_.arrived);
+  made.out = offset(at_.returned_lists);
+  made.out_splits = offset(at_.return_counts);  // overwritten by those of the fetch
+  made.row_bytes = 4 * kernels::peer::entry_words(sizes_.k);
+  made.sent_rows = static_cast<std::uint32_t>(sizes_.arrivals);
+  made.capacity = static_cast<std::uint32_t>(departures(sizes_, ranks()));
+  return made;
+}
+
+fetch_request call_parts::results_of(const combine_problem& problem) const {
+  fetch_request made = fetching(static_cast<std::uint32_t>(sum_bytes(sizes_)));
+  made.call.rows = offset(problem.values);
+  made.call.sent_rows = static_cast<std::uint32_t>(rows());
+  made.call.sent_pitch = static_cast<std::uint32_t>(problem.values.pitch_bytes);
+  made.call.out = offset(at_.landed);
+  made.call.capacity = static_cast<std::uint32_t>(sizes_.tokens * sizes_.k);
+  made.arrived = offset(at_.return_counts);
+  made.list = offset(at_.return_list);
+  made.places = 1;
+  made.out_pitch = static_cast<std::uint32_t>(sum_bytes(sizes_));
+  return made;
+}
+
+exchange_request call_parts::sums() const {
+  exchange_request made = request();
+  made.after = offset(at_.outcome);
+  made.rows = offset(at_.sums);
+  made.splits = offset(at_.arrived);
+  made.out = offset(at_.returned);
+  made.out_splits = offset(at_.returned_counts);
+  made.row_bytes = static_cast<std::uint32_t>(sum_bytes(sizes_));
+  made.sent_rows = static_cast<std::uint32_t>(sizes_.arrivals);
+  made.capacity = static_cast<std::uint32_t>(departures(sizes_, ranks()));
+  return made;
+}
+
+}  // namespace tmap::expert_parallel

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// Describes a dispatch or combine to its kernels: as offsets in the window of this rank.
+
+#include <tmap/bad_items.hpp>
+#include <tmap/expert_parallel.hpp>
+
+#include <cstddef>
+#include <cstdint>
+
+#include "kernels/peer_launch.hpp"
+#include "lib/peer/call_checks.hpp"
+#include "lib/peer/expert_places.hpp"
+
+namespace tmap::expert_parallel {
+
+/// The window, the sizes and the workspace of one call. It only refers to them.
+class call_parts {
+ public:
+  call_parts(const peer_memory& window, const shape& sizes, const run& with, const places& at)
+      : window_(window.ref()), sizes_(sizes), with_(with), at_(at) {}
+
+  const peer_memory_ref& window() const { return window_; }
+  const shape& sizes() const { return sizes_; }
+  const places& at() const { return at_; }
+  std::uint32_t ranks() const { return window_.ranks; }
+  std::uint64_t rows() const { return row_count(sizes_, ranks()); }
+  cudaStream_t stream() const { return with_.stream.get(); }
+  std::uint64_t patience() const { return peer::nanoseconds(with_.patience); }
+
+  /// Returns the address of a part.
+  template <class T>
+  T* part(std::uint64_t begin) const {
+    return reinterpret_cast<T*>(static_cast<std::byte*>(with_.scratch.memory) + begin);
+  }
+  /// Returns how `moe` runs; routes work in the same workspace.
+  moe::run route_run(batch_header* header) const {
+    return {.where = {with_.stream, {part<void>(at_.scratch), at_.scratch_bytes}},
+            .header = header,
+            .check = fault_check::off};
+  }
+
+  kernels::peer::expert_arrays arrays() const;
+  kernels::peer::exchange_request records() const;
+  kernels::peer::fetch_request rows_of(const dispatch_problem& problem) const;
+  kernels::peer::exchange_request sums() const;
+  /// Returns to all owners of tokens where their rows are.
+  kernels::peer::exchange_request lists() const;
+  kernels::peer::fetch_request results_of(const combine_problem& problem) const;
+
+ private:
+  /// Returns the offset of a part in the window.
+  std::uint64_t offset(std::uint64_t begin) const { return peer::offset_of(window_, part<void>(begin)); }
+  std::uint64_t offset(const gemm::matrix& of) const { return of.address - window_.windows[window_.rank]; }
+
+  kernels::peer::exchange_request request() const;
+  kernels::peer::fetch_request fetching(std::uint32_t row_bytes) const;
+
+  const peer_memory_ref& window_;
+  const shape& sizes_;
+  const run& with_;
+  const places& at_;
+};
+
+}  // namespace tmap::expert_parallel
