@@ -78,7 +78,8 @@ struct combine_call {
   choice_reports reports;
   std::uint32_t multiprocessors;
   cudaStream_t stream;
-  /// Null, or device memory: how many of the problem's tokens there are. Nothing is done for others.
+  /// Null, or device memory: how many of the problem's tokens there are. Nothing is done for
+  /// others.
   const std::uint32_t* count{};
 };
 cudaError_t launch_combine(const combine_call& call);

@@ -57,8 +57,8 @@ exchange_request call_parts::records() const {
   return made;
 }
 
-/// Returns what all fetches have in common. Rows are smaller than the pieces of an exchange, so there
-/// are more stages.
+/// Returns what all fetches have in common. Rows are smaller than the pieces of an exchange, so
+/// there are more stages.
 fetch_request call_parts::fetching(std::uint32_t row_bytes) const {
   constexpr std::uint32_t most_piece = 16384;
   constexpr std::uint32_t all_stages = peer::stages * peer::staging_bytes;

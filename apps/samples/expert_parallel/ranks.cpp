@@ -184,7 +184,8 @@ tmap::result<void> rank_layer::outcome() const {
 rank_results rank_layer::results() const {
   require(cudaSetDevice(gpu_));
   bf16_values outputs(rows() * sizes_.width);
-  const auto* const in_window = reinterpret_cast<const void*>(window_.ref().address(rank_, window_places{sizes_}.outputs));
+  const auto* const in_window =
+      reinterpret_cast<const void*>(window_.ref().address(rank_, window_places{sizes_}.outputs));
   require(tmap::apps::copy_bytes(outputs.data(), in_window, outputs.size() * sizeof(std::uint16_t)));
   return {begins_.read(), outputs, out_.read()};
 }
