@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <tmap/device/peer_link.cuh>
 #include <tmap/device/warp.cuh>
+#include <tmap/moe.hpp>
 
 #include <algorithm>
 
@@ -122,6 +123,14 @@ __global__ void __launch_bounds__(1)
   static_cast<void>(peer::fetch(link, request, link.now() + patience));
 }
 
+/// Returns the bytes of the parts of a list in shared memory.
+constexpr std::uint32_t list_bytes(std::uint32_t places) {
+  return peer::fetch_parts * peer::most_fetch_entries * peer::entry_words(places) *
+         static_cast<std::uint32_t>(peer::word_bytes);
+}
+// Launches differ in their bytes, and the limit belongs to the kernel.
+constexpr std::uint32_t most_fetch_bytes = peer::most_staging_bytes + list_bytes(moe::max_k);
+
 /// Launches a kernel with a thread for each item, up to a bound.
 cudaError_t launch_items(void (*kernel)(peer_memory_ref, dispatch_work), const dispatch_call& call,
                          std::uint64_t items) {
@@ -166,10 +175,10 @@ cudaError_t launch_write_returns(const dispatch_call& call) {
 
 cudaError_t launch_fetch(const peer_memory_ref& window, const peer::fetch_request& request, std::uint64_t patience,
                          cudaStream_t stream) {
-  const std::uint32_t rows = request.call.stages * request.call.staging_bytes;
-  const std::uint32_t lists = peer::fetch_parts * request.entries * peer::entry_words(request.places) *
-                              static_cast<std::uint32_t>(peer::word_bytes);
-  return plain_launch(fetch_kernel, {request.call.blocks, 1, rows + lists}, stream, window, request, patience);
+  launch_size size{request.call.blocks, 1};
+  size.shared_bytes = request.call.stages * request.call.staging_bytes + list_bytes(request.places);
+  size.most_shared_bytes = most_fetch_bytes;
+  return plain_launch(fetch_kernel, size, stream, window, request, patience);
 }
 
 }  // namespace tmap::kernels

@@ -10,6 +10,9 @@ namespace tmap::kernels::peer {
 
 inline constexpr std::uint32_t most_fetch_stages = 32;
 inline constexpr std::uint32_t most_fetch_entries = 32;  ///< of a part of the list
+/// Of all stages together. They fill most of a multiprocessor's shared memory, and the list fits,
+/// too.
+inline constexpr std::uint32_t most_staging_bytes = 196608;
 /// One part is in use, one is coming, and rows of a third may still wait for their places.
 inline constexpr std::uint32_t fetch_parts = 3;
 /// The first sets are those of rows.

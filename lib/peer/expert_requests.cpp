@@ -61,14 +61,14 @@ exchange_request call_parts::records() const {
 /// there are more stages.
 fetch_request call_parts::fetching(std::uint32_t row_bytes) const {
   constexpr std::uint32_t most_piece = 16384;
-  constexpr std::uint32_t all_stages = peer::stages * peer::staging_bytes;
   fetch_request made{};
   made.call = request();
   made.call.kind = kernels::peer::call_kind::fetch;
   made.call.groups = 0;
   made.call.row_bytes = row_bytes;
   made.call.staging_bytes = std::min(row_bytes, most_piece);
-  made.call.stages = std::min(all_stages / made.call.staging_bytes, kernels::peer::most_fetch_stages);
+  made.call.stages =
+      std::min(kernels::peer::most_staging_bytes / made.call.staging_bytes, kernels::peer::most_fetch_stages);
   made.entries = kernels::peer::most_fetch_entries;
   return made;
 }

@@ -77,7 +77,7 @@ bool run_once(const layer_sizes& sizes, const layer_weights& weights,
   return found.fault.empty();
 }
 
-/// Prints how long a replay takes, with all ranks ready at once.
+/// Prints how long replays take that follow each other, and the parts of the last one.
 void measure(const std::vector<std::unique_ptr<rank_layer>>& ranks, int replays) {
   using clock = std::chrono::steady_clock;
   const auto begin = clock::now();
@@ -87,6 +87,11 @@ void measure(const std::vector<std::unique_ptr<rank_layer>>& ranks, int replays)
   for (const auto& each : ranks) tmap::apps::require(each->outcome());
   const std::chrono::duration<double, std::micro> took = clock::now() - begin;
   std::printf("%.1f us a replay, of %d\n", took.count() / replays, replays);
+  for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
+    const std::vector<float> times = ranks[rank]->times();
+    std::printf("rank %zu: route %.1f, dispatch %.1f, products %.1f, combine %.1f us\n", rank, times[0], times[1],
+                times[2], times[3]);
+  }
 }
 
 int run(const layer_sizes& sizes, int replays, int measured) {
@@ -124,6 +129,7 @@ int main(int argc, char** argv) {
   app.add_flag("--gpus", has_gpus, "A GPU for each rank, instead of virtual ranks on the first one");
   if (const auto ended = tmap::apps::parse_command_line(app, argc, argv)) return *ended;
   sizes.are_virtual = !has_gpus;
+  sizes.is_timed = measured > 0;
   if (!tmap::apps::has_hopper()) return tmap::apps::lack_of_hopper("expert_parallel");
   return run(sizes, replays, measured);
 }

@@ -15,6 +15,7 @@ using tmap::apps::require;
 using tmap::apps::value_of;
 
 constexpr std::uint64_t alignment = 256;
+constexpr std::size_t parts = 4;
 
 std::uint64_t aligned(std::uint64_t bytes) {
   return (bytes + alignment - 1) / alignment * alignment;
@@ -85,11 +86,14 @@ rank_layer::rank_layer(const layer_sizes& sizes, std::uint32_t rank, int gpu, tm
       route_scratch_(value_of(tmap::moe::workspace_bytes(routing(sizes, nullptr))) + alignment),
       product_scratch_(value_of(tmap::gemm::workspace_bytes(sizes.local_experts())) + alignment) {
   require(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking));
+  if (sizes.is_timed) events_.resize(parts + 1);
+  for (cudaEvent_t& each : events_) require(cudaEventCreate(&each));
 }
 
 rank_layer::~rank_layer() {
   cudaSetDevice(gpu_);
   if (graph_ != nullptr) cudaGraphExecDestroy(graph_);
+  for (const cudaEvent_t each : events_) cudaEventDestroy(each);
   cudaStreamDestroy(stream_);
 }
 
@@ -132,12 +136,28 @@ void rank_layer::multiply() const {
   require(tmap::gemm::multiply(down, with));
 }
 
+void rank_layer::mark(std::size_t event) const {
+  if (sizes_.is_timed) require(cudaEventRecordWithFlags(events_[event], stream_, cudaEventRecordExternal));
+}
+
+std::vector<float> rank_layer::times() const {
+  std::vector<float> made;
+  for (std::size_t part = 0; part + 1 < events_.size(); ++part) {
+    float milliseconds = 0;
+    require(cudaEventElapsedTime(&milliseconds, events_[part], events_[part + 1]));
+    made.push_back(milliseconds * 1000);
+  }
+  return made;
+}
+
 // Neither waits nor allocates, and knows no size that the GPUs decide.
 void rank_layer::enqueue() const {
   const window_places at{sizes_};
   const cuda::stream_ref stream{stream_};
+  mark(0);
   require(tmap::moe::route(routing(sizes_, logits_.get()), {.ids = ids_.get(), .weights = weights_.get()},
                            {.where = {stream, {route_scratch_.get(), route_scratch_.bytes()}}}));
+  mark(1);
   const parallel::run with{
       .stream = stream,
       .scratch = {reinterpret_cast<void*>(window_.ref().address(rank_, at.scratch)), at.scratch_bytes},
@@ -150,13 +170,16 @@ void rank_layer::enqueue() const {
   there.out = rows_in_window(at.rows);
   there.begins = begins_.get();
   require(parallel::dispatch_async(window_, there, with));
+  mark(2);
   multiply();
+  mark(3);
   parallel::combine_problem back;
   back.sizes = shape_;
   back.values = rows_in_window(at.outputs);
   back.weights = weights_.get();
   back.out = {out_.get(), sizes_.row_bytes()};
   require(parallel::combine_async(window_, back, with));
+  mark(parts);
 }
 
 void rank_layer::capture() {

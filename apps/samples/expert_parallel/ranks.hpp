@@ -34,9 +34,12 @@ class rank_layer {
   /// Waits, and returns how the replay ended.
   [[nodiscard]] tmap::result<void> outcome() const;
   rank_results results() const;
+  /// Returns the microseconds of route, dispatch, products and combine in the last replay.
+  std::vector<float> times() const;
 
  private:
   void enqueue() const;
+  void mark(std::size_t event) const;
   tmap::gemm::row_problem product(std::uint64_t n, std::uint64_t k, const device_array<std::uint16_t>& weights) const;
   void multiply() const;
   tmap::gemm::matrix rows_in_window(std::uint64_t offset) const;
@@ -49,6 +52,7 @@ class rank_layer {
   tmap::expert_parallel::shape shape_;
   cudaStream_t stream_{};
   cudaGraphExec_t graph_{};
+  std::vector<cudaEvent_t> events_;
   device_array<std::uint16_t> gate_up_, down_;
   device_array<float> logits_;
   device_array<std::int32_t> ids_;

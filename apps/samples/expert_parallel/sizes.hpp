@@ -17,6 +17,7 @@ struct layer_sizes {
   std::uint32_t blocks{4};    ///< of the kernels that move rows
   bool are_virtual{true};     ///< all ranks on the first GPU
   bool returns_rows{false};   ///< results come home one by one, not as sums
+  bool is_timed{false};       ///< graphs record events between their parts
 
   std::uint64_t all_tokens() const { return std::uint64_t{ranks} * tokens; }
   std::uint32_t local_experts() const { return experts / ranks; }
