@@ -34,8 +34,15 @@ __device__ std::uint64_t all_threads() {
   return std::uint64_t{gridDim.x} * blockDim.x;
 }
 
+/// Lets the next kernel get ready, and waits for the work of the one before.
+__device__ void wait_for_kernel_before() {
+  cudaTriggerProgrammaticLaunchCompletion();
+  cudaGridDependencySynchronize();
+}
+
 __global__ void __launch_bounds__(plan_threads)
     write_ranks_kernel(const __grid_constant__ peer_memory_ref window, const __grid_constant__ dispatch_work work) {
+  wait_for_kernel_before();
   peer_link link(window);
   for (std::uint64_t token = first_item(); token < work.at.tokens; token += all_threads()) {
     peer::write_ranks(link, work.at, work.given, static_cast<std::uint32_t>(token));
@@ -45,6 +52,7 @@ __global__ void __launch_bounds__(plan_threads)
 /// Each warp writes a record.
 __global__ void __launch_bounds__(plan_threads)
     write_records_kernel(const __grid_constant__ peer_memory_ref window, const __grid_constant__ dispatch_work work) {
+  wait_for_kernel_before();
   peer_link link(window);
   const std::uint32_t me = link.rank();
   const auto free = peer::verdict_of(link.load(me, offsetof(peer::window_header, verdict)));
@@ -64,6 +72,7 @@ __global__ void __launch_bounds__(plan_threads)
 
 __global__ void __launch_bounds__(plan_threads)
     write_choices_kernel(const __grid_constant__ peer_memory_ref window, const __grid_constant__ dispatch_work work) {
+  wait_for_kernel_before();
   peer_link link(window);
   const std::uint32_t total = peer::count_arrived(link, work.at);
   if (first_item() == 0) link.store(link.rank(), work.at.total, total);
@@ -85,6 +94,7 @@ __device__ void put_scale(peer_link& link, const dispatch_work& work, std::uint6
 
 __global__ void __launch_bounds__(plan_threads)
     write_list_kernel(const __grid_constant__ peer_memory_ref window, const __grid_constant__ dispatch_work work) {
+  wait_for_kernel_before();
   peer_link link(window);
   const std::uint32_t total = link.load(link.rank(), work.at.total);
   const std::uint32_t words = peer::entry_words(work.at.k);
@@ -99,6 +109,7 @@ __global__ void __launch_bounds__(plan_threads)
 
 __global__ void __launch_bounds__(plan_threads)
     write_returns_kernel(const __grid_constant__ peer_memory_ref window, const __grid_constant__ dispatch_work work) {
+  wait_for_kernel_before();
   peer_link link(window);
   const auto rank = static_cast<std::uint32_t>(first_item());
   if (rank < link.ranks()) peer::write_return_count(link, work.at, rank);
@@ -137,7 +148,7 @@ cudaError_t launch_items(void (*kernel)(peer_memory_ref, dispatch_work), const d
   const std::uint64_t blocks =
       std::clamp<std::uint64_t>((items + plan_threads - 1) / plan_threads, 1, most_plan_blocks);
   const dispatch_work work{call.at, call.given, call.departures, call.row_scales};
-  return plain_launch(kernel, {static_cast<std::uint32_t>(blocks), plan_threads}, call.stream, call.window, work);
+  return launch_behind(kernel, {static_cast<std::uint32_t>(blocks), plan_threads}, call.stream, call.window, work);
 }
 
 }  // namespace
