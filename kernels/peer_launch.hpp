@@ -33,7 +33,7 @@ cudaError_t load_peer_kernels();
 cudaError_t launch_exchange(const peer_memory_ref& window, const peer::exchange_request& request,
                             std::uint64_t patience, cudaStream_t stream);
 
-/// The parts of a dispatch, or of its return, that touch this rank's window alone.
+/// Describes the parts of a dispatch, or of its return, that touch this rank's window alone.
 struct dispatch_call {
   const peer_memory_ref& window;
   peer::expert_arrays at;

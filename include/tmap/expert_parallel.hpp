@@ -60,8 +60,8 @@ enum class return_kind : std::uint32_t {
   rows,
 };
 
-/// The sizes of a layer's exchange. Ranks may differ in `tokens`, `arrivals` and `rows`. The rest
-/// is the same on all ranks.
+/// Holds the sizes of a layer's exchange. Ranks may differ in `tokens`, `arrivals` and `rows`. The
+/// rest is the same on all ranks.
 struct shape {
   std::uint64_t tokens{};   ///< of this rank
   std::uint32_t k{};        ///< choices of each token, from 1 up to `moe::max_k`
@@ -86,7 +86,8 @@ TMAP_HOST_DEVICE constexpr std::uint64_t row_count(const shape& sizes, std::uint
   return moe::most_rows(sizes.arrivals, sizes.experts / ranks, sizes.k, sizes.alignment);
 }
 
-/// Tokens to send, and what comes. Null stands for a result that is not wanted.
+/// Describes tokens to send, and where what comes goes. Null stands for a result that is not
+/// wanted.
 struct dispatch_problem {
   shape sizes;
   gemm::matrix x;                 ///< *window*: [tokens] rows; address and pitch are multiples of 16
@@ -103,7 +104,7 @@ struct dispatch_problem {
   float* weight_of_row{};  ///< [rows]
 };
 
-/// Results to return.
+/// Describes results to return.
 struct combine_problem {
   shape sizes;  ///< as in the dispatch
   /// [rows, columns]: results in the order of the dispatch's rows. With `return_kind::rows` it is
@@ -114,6 +115,7 @@ struct combine_problem {
   gemm::matrix out;        ///< [tokens, columns]
 };
 
+/// Describes how a call runs.
 struct run {
   cuda::stream_ref stream;
   /// *window*: `workspace_bytes`, the same for a dispatch and its combine, which finds there what

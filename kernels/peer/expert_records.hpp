@@ -56,7 +56,7 @@ TMAP_HOST_DEVICE constexpr std::uint64_t record_word(const expert_arrays& at, st
   return word_at(records, i * record_words(at.k, at.scales) + word);
 }
 
-/// The choices of this rank's tokens, and what goes with their rows: f32 as words.
+/// Points to the choices of this rank's tokens, and to what goes with their rows: f32 as words.
 struct token_choices {
   const std::int32_t* ids;       ///< [tokens, k] experts of all ranks
   const std::uint32_t* weights;  ///< [tokens, k]; null: all are 1

@@ -125,18 +125,19 @@ __global__ void __launch_bounds__(1)
                  std::uint64_t patience) {
   extern __shared__ __align__(128) unsigned char staging[];
   __shared__ tile_barrier gets[peer::fetch_sets];
+  __shared__ peer::fetch_piece pieces[peer::most_fetch_stages];
   for (tile_barrier& each : gets) each.init(1);
   device::fence_barrier_init();
   peer::fetch_request request = given;
   request.call.block = blockIdx.x;
   request.call.blocks = gridDim.x;
   peer_link link(window, staging, gets);
-  static_cast<void>(peer::fetch(link, request, link.now() + patience));
+  static_cast<void>(peer::fetch(link, request, pieces, link.now() + patience));
 }
 
 /// Returns the bytes of the parts of a list in shared memory.
 constexpr std::uint32_t list_bytes(std::uint32_t places) {
-  return peer::fetch_parts * peer::most_fetch_entries * peer::entry_words(places) *
+  return peer::fetch_banks * peer::most_fetch_entries * peer::entry_words(places) *
          static_cast<std::uint32_t>(peer::word_bytes);
 }
 // Launches differ in their bytes, and the limit belongs to the kernel.

@@ -10,13 +10,14 @@ namespace tmap::kernels::peer {
 
 inline constexpr std::uint32_t most_fetch_stages = 32;
 inline constexpr std::uint32_t most_fetch_entries = 32;  ///< of a part of the list
-/// Of all stages together. They fill most of a multiprocessor's shared memory, and the list fits,
-/// too.
+/// Bounds all stages together. They fill most of a multiprocessor's shared memory, and the list
+/// fits, too.
 inline constexpr std::uint32_t most_staging_bytes = 196608;
-/// One part is in use, one is coming, and rows of a third may still wait for their places.
-inline constexpr std::uint32_t fetch_parts = 3;
+/// Parts of the list lie in as many *banks* of shared memory. One is in use, one is coming, and
+/// rows of a third may still wait for their places.
+inline constexpr std::uint32_t fetch_banks = 3;
 /// The first sets are those of rows.
-inline constexpr std::uint32_t fetch_sets = pull_sets + fetch_parts;
+inline constexpr std::uint32_t fetch_sets = pull_sets + fetch_banks;
 
 /// Returns the words of an entry of a list: the number of the row at its source, then its places.
 /// A place that is no row of `out` is none.
@@ -35,6 +36,15 @@ struct fetch_request {
   std::uint32_t places;   ///< of an entry
   std::uint32_t entries;  ///< of a part, at most `most_fetch_entries`
   std::uint32_t out_pitch;
+};
+
+/// Describes a piece of a row in a stage. A fetch needs one for each stage; they lie in shared
+/// memory on a GPU.
+struct fetch_piece {
+  std::uint32_t at;  ///< byte of the row
+  std::uint32_t bytes;
+  std::uint32_t entry;  ///< in shared memory
+  std::uint32_t bank;   ///< where in shared memory its part of the list lies
 };
 
 /// Names some entries that follow each other, all of one source. No entries stand for the end.
@@ -93,27 +103,28 @@ class list_walk {
 template <class Link>
 class row_mover {
  public:
-  TMAP_HOST_DEVICE row_mover(Link& link, const fetch_request& request)
+  TMAP_HOST_DEVICE row_mover(Link& link, const fetch_request& request, fetch_piece* pieces)
       : link_(link),
         request_(request),
+        pieces_(pieces),
         sets_(request.call.stages < pull_sets ? 1 : pull_sets),
         half_(request.call.stages / sets_) {}
 
-  /// Fetches bytes of a row. `entry` is its entry in shared memory, in `part` of the list.
+  /// Fetches bytes of a row. `entry` is its entry in shared memory, in a bank of the list.
   TMAP_HOST_DEVICE void move(std::uint32_t source, std::uint64_t from, std::uint32_t at, std::uint32_t bytes,
-                             std::uint32_t entry, std::uint32_t part) {
+                             std::uint32_t entry, std::uint32_t bank) {
     const std::uint32_t stage = set_ * half_ + filled_[set_]++;
     link_.get(stage * request_.call.staging_bytes, source, from + at, bytes, set_);
-    pieces_[stage] = {at, bytes, entry, part};
-    ++waiting_[part];
+    pieces_[stage] = {at, bytes, entry, bank};
+    ++waiting_[bank];
     if (filled_[set_] < half_) return;
     set_ = (set_ + 1) % sets_;
     store(set_);
   }
 
-  /// Returns when no piece needs the entries of a part any more.
-  TMAP_HOST_DEVICE void release(std::uint32_t part) {
-    for (std::uint32_t i = 0; i < sets_ && waiting_[part] != 0; ++i) store((set_ + 1 + i) % sets_);
+  /// Returns when no piece needs the entries of a bank any more.
+  TMAP_HOST_DEVICE void release(std::uint32_t bank) {
+    for (std::uint32_t i = 0; i < sets_ && waiting_[bank] != 0; ++i) store((set_ + 1 + i) % sets_);
   }
 
   /// Returns when all pieces are in the window and may be announced. Sources are free then, too.
@@ -123,13 +134,6 @@ class row_mover {
   }
 
  private:
-  struct piece {
-    std::uint32_t at;  ///< byte of the row
-    std::uint32_t bytes;
-    std::uint32_t entry;
-    std::uint32_t part;
-  };
-
   TMAP_HOST_DEVICE void store(std::uint32_t set) {
     if (filled_[set] == 0) return;
     link_.wait_gets(set);
@@ -139,39 +143,43 @@ class row_mover {
   }
 
   TMAP_HOST_DEVICE void put_everywhere(std::uint32_t stage) {
-    const piece& each = pieces_[stage];
+    const fetch_piece each = pieces_[stage];
     for (std::uint32_t i = 0; i < request_.places; ++i) {
       const std::uint32_t place = link_.load_shared(each.entry + (1 + i) * static_cast<std::uint32_t>(word_bytes));
       if (place >= request_.call.capacity) continue;
       const std::uint64_t to = request_.call.out + std::uint64_t{place} * request_.out_pitch + each.at;
       link_.put(link_.rank(), to, stage * request_.call.staging_bytes, each.bytes);
     }
-    --waiting_[each.part];
+    --waiting_[each.bank];
   }
 
   Link& link_;
   const fetch_request& request_;
+  fetch_piece* pieces_;
   std::uint32_t sets_;
   std::uint32_t half_;  ///< stages of a set
   std::uint32_t set_{0};
   std::uint32_t filled_[pull_sets]{};
-  std::uint32_t waiting_[fetch_parts]{};  ///< pieces whose places are in this part
-  piece pieces_[most_fetch_stages];
+  std::uint32_t waiting_[fetch_banks]{};  ///< pieces whose places are in this bank
 };
 
 /// Fetches this block's share of the rows of all ranks.
 template <class Link>
 class row_fetcher {
  public:
-  TMAP_HOST_DEVICE row_fetcher(Link& link, const fetch_request& request)
-      : link_(link), request_(request), told_(link, request.call), walk_(link, request), mover_(link, request) {}
+  TMAP_HOST_DEVICE row_fetcher(Link& link, const fetch_request& request, fetch_piece* pieces)
+      : link_(link),
+        request_(request),
+        told_(link, request.call),
+        walk_(link, request),
+        mover_(link, request, pieces) {}
 
   TMAP_HOST_DEVICE void run() {
     list_part now = walk_.next();
     if (now.entries != 0) load(now, 0);
-    for (std::uint32_t bank = 0; now.entries != 0; bank = (bank + 1) % fetch_parts) {
+    for (std::uint32_t bank = 0; now.entries != 0; bank = (bank + 1) % fetch_banks) {
       const list_part ahead = walk_.next();
-      if (ahead.entries != 0) load(ahead, (bank + 1) % fetch_parts);
+      if (ahead.entries != 0) load(ahead, (bank + 1) % fetch_banks);
       link_.wait_gets(pull_sets + bank);
       fetch(now, bank);
       now = ahead;
@@ -218,10 +226,11 @@ class row_fetcher {
 
 struct fetch_moves {
   const fetch_request& request;
+  fetch_piece* pieces;
 
   template <class Link>
   TMAP_HOST_DEVICE void move(Link& link) const {
-    row_fetcher<Link>(link, request).run();
+    row_fetcher<Link>(link, request, pieces).run();
   }
   template <class Link>
   TMAP_HOST_DEVICE void write_counts(Link&) const {}
@@ -230,8 +239,9 @@ struct fetch_moves {
 /// Runs one rank's part of a fetch. If the verdict is ok, all rows of the list are at their places,
 /// and later kernels of this rank may read them.
 template <class Link>
-[[nodiscard]] TMAP_HOST_DEVICE peer_verdict fetch(Link& link, const fetch_request& request, std::uint64_t deadline) {
-  return run_call(link, request.call, deadline, fetch_moves{request});
+[[nodiscard]] TMAP_HOST_DEVICE peer_verdict fetch(Link& link, const fetch_request& request, fetch_piece* pieces,
+                                                  std::uint64_t deadline) {
+  return run_call(link, request.call, deadline, fetch_moves{request, pieces});
 }
 
 }  // namespace tmap::kernels::peer

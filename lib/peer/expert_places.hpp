@@ -9,7 +9,7 @@
 
 namespace tmap::expert_parallel {
 
-/// The parts, as bytes after the beginning of the workspace.
+/// Holds the parts, as bytes after the beginning of the workspace.
 struct places {
   std::uint64_t outcome;  ///< of the last dispatch
   std::uint64_t total;    ///< of the tokens that came

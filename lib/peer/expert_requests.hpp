@@ -15,7 +15,7 @@
 
 namespace tmap::expert_parallel {
 
-/// The window, the sizes and the workspace of one call. It only refers to them.
+/// Refers to the window, the sizes and the workspace of one call.
 class call_parts {
  public:
   call_parts(const peer_memory& window, const shape& sizes, const run& with, const places& at)

@@ -121,12 +121,17 @@ class experts_body {
     if (block_ == 0) verdicts_[link.rank()].push_back(verdict);
   }
 
+  static peer_verdict fetch(Link& link, const fetch_request& request) {
+    std::array<kernels::peer::fetch_piece, kernels::peer::most_fetch_stages> pieces;
+    return kernels::peer::fetch(link, request, pieces.data(), experts_deadline);
+  }
+
   void dispatch(Link& link, std::uint32_t call) const {
     alone(link, [&] { depart(link, call); });
     static_cast<void>(kernels::peer::exchange(link, records_request(), experts_deadline));
     link.end_kernel();
     alone(link, [&] { arrive(link); });
-    const peer_verdict verdict = kernels::peer::fetch(link, rows_request(), experts_deadline);
+    const peer_verdict verdict = fetch(link, rows_request());
     end(link, verdict);
     if (block_ == 0 && verdict.status == peer_status::ok) check_rows(link, call);
   }
@@ -146,7 +151,7 @@ class experts_body {
       for (std::uint32_t rank = 0; rank < case_.ranks; ++rank) write_return_count(link, in_.at, rank);
       for (std::uint32_t i = 0; i < case_.tokens * case_.k; ++i) write_return(link, in_.at, i);
     });
-    const peer_verdict verdict = kernels::peer::fetch(link, results_request(), experts_deadline);
+    const peer_verdict verdict = fetch(link, results_request());
     end(link, verdict);
     if (block_ == 0 && verdict.status == peer_status::ok) check_landed(link, call);
   }

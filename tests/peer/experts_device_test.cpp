@@ -49,7 +49,7 @@ struct sent {
   std::vector<float> scales;
 };
 
-/// The arrays of one rank outside its window.
+/// Holds the arrays of one rank outside its window.
 struct arrays_of_rank {
   explicit arrays_of_rank(const shape& sizes, std::uint32_t ranks)
       : ids(sizes.tokens * sizes.k),
@@ -303,6 +303,8 @@ class experts_on_gpus : public ranks_on_gpus {
       enqueue(rank);
       TMAP_ASSERT_CUDA(cudaStreamEndCapture(on(rank).stream->get(), &graph));
       TMAP_ASSERT_CUDA(cudaGraphInstantiate(&graphs[rank], graph, 0));
+      TMAP_ASSERT_CUDA(cudaGraphUpload(graphs[rank], on(rank).stream->get()));
+      TMAP_ASSERT_CUDA(cudaStreamSynchronize(on(rank).stream->get()));
       TMAP_ASSERT_CUDA(cudaGraphDestroy(graph));
     }
     for (std::uint32_t call = 0; call < 10; ++call) {

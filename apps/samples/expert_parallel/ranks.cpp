@@ -32,7 +32,7 @@ parallel::shape shape_of(const layer_sizes& sizes) {
           .returned = sizes.returns_rows ? parallel::return_kind::rows : parallel::return_kind::sums};
 }
 
-/// The window: tokens, then rows by expert and their results, then the workspace.
+/// Places the parts of a window: tokens, then rows by expert and their results, then the workspace.
 struct window_places {
   explicit window_places(const layer_sizes& sizes)
       : rows(aligned(sizes.tokens * sizes.row_bytes())),

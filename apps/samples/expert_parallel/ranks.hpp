@@ -16,7 +16,7 @@ namespace experts {
 
 using tmap::apps::device_array;
 
-/// One rank: its window, its experts, and the graph of its part of the layer.
+/// Owns one rank: its window, its experts, and the graph of its part of the layer.
 class rank_layer {
  public:
   rank_layer(const layer_sizes& sizes, std::uint32_t rank, int gpu, tmap::peer_memory window,

@@ -6,7 +6,7 @@
 
 namespace experts {
 
-/// The sizes of the layer. Values are bf16.
+/// Holds the sizes of the layer. Values are bf16.
 struct layer_sizes {
   std::uint32_t ranks{2};
   std::uint32_t tokens{256};  ///< of each rank
@@ -26,7 +26,7 @@ struct layer_sizes {
   std::uint64_t down_values() const { return std::uint64_t{width} * hidden; }
 };
 
-/// bf16 as it lies in memory.
+/// Holds bf16 as it lies in memory.
 using bf16_values = std::vector<std::uint16_t>;
 
 struct layer_weights {
@@ -47,7 +47,7 @@ struct rank_results {
   bf16_values out;                   ///< [tokens, width]
 };
 
-/// The same layer on one GPU.
+/// Holds the results of the same layer on one GPU.
 struct layer_results {
   std::vector<std::int32_t> ids;  ///< [all tokens, k]
   std::vector<float> weights;     ///< [all tokens, k]
