@@ -35,6 +35,26 @@ experts_case crossing() {
           }};
 }
 
+/// Each rank has a token for the expert of the other one.
+experts_case smallest_dispatch() {
+  return {.experts = 1,
+          .k = 1,
+          .tokens = 1,
+          .chosen = [](std::uint32_t, std::uint32_t from, std::uint32_t,
+                       std::uint32_t) { return static_cast<std::int32_t>(1 - from); },
+          .arrivals = 2,
+          .rows = 2,
+          .stages = 1,
+          .entries = 1};
+}
+
+TEST(protocol_experts, the_smallest_dispatch_and_combine_hold_in_every_execution) {
+  experts_case smallest = smallest_dispatch();
+  expect_always(experts_program(smallest));
+  smallest.returns_rows = true;
+  expect_always(experts_program(smallest));
+}
+
 TEST(protocol_experts, dispatch_and_combine_hold) {
   expect_at_random(experts_program(two_ranks()), 200);
   expect_at_random(experts_program(crossing()), 200);
