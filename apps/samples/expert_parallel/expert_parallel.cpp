@@ -5,6 +5,7 @@
 // with other tokens and routes, and compares every bit with `tmap::moe::layer` on one GPU.
 #include <CLI/CLI.hpp>
 
+#include <bit>
 #include <chrono>
 #include <cmath>
 #include <cstdio>
@@ -12,11 +13,14 @@
 #include <cstring>
 #include <memory>
 #include <random>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "apps/samples/expert_parallel/check.hpp"
 #include "apps/samples/expert_parallel/one_gpu.hpp"
 #include "apps/samples/expert_parallel/ranks.hpp"
+#include "apps/samples/moe_layer/inputs.hpp"
 #include "apps/support/command_line.hpp"
 #include "apps/support/device.hpp"
 
@@ -24,28 +28,46 @@ namespace {
 
 using namespace experts;
 
-bf16_values random_values(std::uint64_t count, double deviation, std::mt19937_64& random) {
+std::vector<float> random_numbers(std::uint64_t count, double deviation, std::mt19937_64& random) {
   std::normal_distribution<float> draw(0, static_cast<float>(deviation));
-  bf16_values made(count);
-  for (std::uint16_t& value : made) {
-    const float drawn = draw(random);
-    std::uint32_t bits;
-    std::memcpy(&bits, &drawn, sizeof(bits));
-    value = static_cast<std::uint16_t>(bits >> 16);
+  std::vector<float> made(count);
+  for (float& each : made) each = draw(random);
+  return made;
+}
+
+/// Cuts numbers to bf16.
+bf16_values as_bf16(const std::vector<float>& numbers) {
+  bf16_values made;
+  made.reserve(numbers.size());
+  for (const float each : numbers) made.push_back(static_cast<std::uint16_t>(std::bit_cast<std::uint32_t>(each) >> 16));
+  return made;
+}
+
+/// Draws matrices [lines, columns] in the type of the products.
+matrices random_matrices(const layer_sizes& sizes, std::uint64_t lines, std::uint64_t columns,
+                         std::mt19937_64& random) {
+  const double deviation = 1 / std::sqrt(static_cast<double>(columns));
+  const std::vector<float> numbers = random_numbers(sizes.experts * lines * columns, deviation, random);
+  if (sizes.has_8_bits) {
+    moe::scaled_matrices rounded = moe::as_e4m3(numbers, lines, columns);
+    return {std::move(rounded.values), std::move(rounded.scales)};
   }
+  const bf16_values rounded = as_bf16(numbers);
+  matrices made{std::vector<unsigned char>(rounded.size() * sizeof(std::uint16_t)), {}};
+  std::memcpy(made.values.data(), rounded.data(), made.values.size());
   return made;
 }
 
 layer_weights random_weights(const layer_sizes& sizes) {
   std::mt19937_64 random(1);
-  return {random_values(sizes.experts * sizes.gate_up_values(), 1 / std::sqrt(sizes.width), random),
-          random_values(sizes.experts * sizes.down_values(), 1 / std::sqrt(sizes.hidden), random)};
+  return {random_matrices(sizes, std::uint64_t{2} * sizes.hidden, sizes.width, random),
+          random_matrices(sizes, sizes.width, sizes.hidden, random)};
 }
 
 /// Draws tokens and logits. Some experts are chosen more often than others, in each replay others.
 layer_inputs random_inputs(const layer_sizes& sizes, std::uint64_t seed) {
   std::mt19937_64 random(seed);
-  layer_inputs made{random_values(sizes.all_tokens() * sizes.width, 1, random), {}};
+  layer_inputs made{as_bf16(random_numbers(sizes.all_tokens() * sizes.width, 1, random)), {}};
   std::normal_distribution<float> draw;
   std::vector<float> favour(sizes.experts);
   for (float& each : favour) each = draw(random);
@@ -124,12 +146,17 @@ int main(int argc, char** argv) {
   app.add_option("--blocks", sizes.blocks, "Blocks that move rows, of each rank")->capture_default_str();
   app.add_option("--replays", replays, "Runs that are compared, each with other tokens")->capture_default_str();
   app.add_option("--measure", measured, "More replays, which are timed")->capture_default_str();
+  std::string weights = "bf16";
+  app.add_option("--weights", weights, "Type of the products; f8 needs multiples of 128 values")
+      ->check(CLI::IsMember({"bf16", "f8"}))
+      ->capture_default_str();
   bool has_gpus = false;
   app.add_flag("--rows", sizes.returns_rows, "Results come home one by one, and have the bits of one GPU");
   app.add_flag("--gpus", has_gpus, "A GPU for each rank, instead of virtual ranks on the first one");
   if (const auto ended = tmap::apps::parse_command_line(app, argc, argv)) return *ended;
   sizes.are_virtual = !has_gpus;
   sizes.is_timed = measured > 0;
+  sizes.has_8_bits = weights == "f8";
   if (!tmap::apps::has_hopper()) return tmap::apps::lack_of_hopper("expert_parallel");
   return run(sizes, replays, measured);
 }

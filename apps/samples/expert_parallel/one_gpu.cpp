@@ -11,10 +11,29 @@ using tmap::apps::device_array;
 using tmap::apps::require;
 using tmap::apps::value_of;
 
+namespace {
+
+tmap::moe::expert_weights weights_of(const layer_sizes& sizes, const device_array<unsigned char>& values,
+                                     const device_array<float>& scales, std::uint64_t lines, std::uint64_t columns) {
+  const std::uint64_t line_bytes = columns * sizes.item_bytes();
+  tmap::moe::expert_weights made{.values = {values.get(), line_bytes}, .group_pitch_bytes = lines * line_bytes};
+  if (!sizes.has_8_bits) return made;
+  made.scales = {.values = scales.get(),
+                 .line_stride = sizes.scales(columns),
+                 .k_stride = 1,
+                 .group_stride = sizes.scales(lines) * sizes.scales(columns),
+                 .lines = tmap::gemm::scaled_columns};
+  return made;
+}
+
+}  // namespace
+
 layer_results run_on_one_gpu(const layer_sizes& sizes, const layer_weights& weights, const layer_inputs& inputs) {
   constexpr std::uint64_t item = sizeof(std::uint16_t);
   require(cudaSetDevice(0));
-  const device_array x(inputs.tokens), gate_up(weights.gate_up), down(weights.down);
+  const device_array x(inputs.tokens);
+  const device_array gate_up(weights.gate_up.values), down(weights.down.values);
+  const device_array gate_up_scales(weights.gate_up.scales), down_scales(weights.down.scales);
   const device_array logits(inputs.logits);
   const std::uint64_t choices = sizes.all_tokens() * sizes.k;
   const device_array<std::int32_t> ids(choices), row_of_choice(choices), begins(sizes.experts + 1);
@@ -24,13 +43,13 @@ layer_results run_on_one_gpu(const layer_sizes& sizes, const layer_weights& weig
   tmap::moe::logits from{.values = {logits.get(), sizes.experts * sizeof(float)}};
   from.scoring = tmap::moe::scoring::top_k_then_softmax;
   tmap::moe::layer_problem problem;
-  problem.type = tmap::gemm::operand_type::bf16;
+  problem.type = sizes.has_8_bits ? tmap::gemm::operand_type::f8_e4m3 : tmap::gemm::operand_type::bf16;
   problem.routing = {.tokens = sizes.all_tokens(), .experts = sizes.experts, .k = sizes.k, .choices = from};
   problem.width = sizes.width;
   problem.inner = sizes.hidden;
   problem.x = {x.get(), sizes.width * item};
-  problem.gate_up = {.values = {gate_up.get(), sizes.width * item}, .group_pitch_bytes = sizes.gate_up_values() * item};
-  problem.down = {.values = {down.get(), sizes.hidden * item}, .group_pitch_bytes = sizes.down_values() * item};
+  problem.gate_up = weights_of(sizes, gate_up, gate_up_scales, std::uint64_t{2} * sizes.hidden, sizes.width);
+  problem.down = weights_of(sizes, down, down_scales, sizes.width, sizes.hidden);
   problem.out = {out.get(), sizes.width * item};
   const tmap::moe::layer_results results{.routed = {.ids = ids.get(),
                                                     .weights = shares.get(),

@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "apps/samples/expert_parallel/ranks.hpp"
 
-#include <tmap/grouped_gemm.hpp>
 #include <tmap/moe.hpp>
 
-#include <numeric>
 #include <utility>
 
 namespace experts {
@@ -27,20 +25,11 @@ parallel::shape shape_of(const layer_sizes& sizes) {
           .experts = sizes.experts,
           .arrivals = sizes.all_tokens(),
           .row_bytes = static_cast<std::uint32_t>(sizes.row_bytes()),
+          .scales = static_cast<std::uint32_t>(sizes.scales(sizes.width)),
           .columns = sizes.width,
           .result_type = tmap::moe::float_type::bf16,
           .returned = sizes.returns_rows ? parallel::return_kind::rows : parallel::return_kind::sums};
 }
-
-/// Places the parts of a window: tokens, then rows by expert and their results, then the workspace.
-struct window_places {
-  explicit window_places(const layer_sizes& sizes)
-      : rows(aligned(sizes.tokens * sizes.row_bytes())),
-        outputs(rows + aligned(parallel::row_count(shape_of(sizes), sizes.ranks) * sizes.row_bytes())),
-        scratch(2 * outputs - rows),
-        scratch_bytes(value_of(parallel::workspace_bytes(shape_of(sizes), sizes.ranks))) {}
-  std::uint64_t rows, outputs, scratch, scratch_bytes;
-};
 
 tmap::moe::route_problem routing(const layer_sizes& sizes, const float* logits) {
   tmap::moe::logits from{.values = {logits, sizes.experts * sizeof(float)}};
@@ -63,6 +52,12 @@ void upload(void* to, const std::vector<T>& values) {
 
 }  // namespace
 
+window_places::window_places(const layer_sizes& sizes)
+    : rows(aligned(sizes.tokens * sizes.row_bytes())),
+      outputs(rows + aligned(parallel::row_count(shape_of(sizes), sizes.ranks) * sizes.row_bytes())),
+      scratch(outputs + aligned(parallel::row_count(shape_of(sizes), sizes.ranks) * sizes.result_bytes())),
+      scratch_bytes(value_of(parallel::workspace_bytes(shape_of(sizes), sizes.ranks))) {}
+
 std::uint64_t rank_layer::window_bytes(const layer_sizes& sizes) {
   const window_places at{sizes};
   return at.scratch + aligned(at.scratch_bytes);
@@ -74,17 +69,26 @@ rank_layer::rank_layer(const layer_sizes& sizes, std::uint32_t rank, int gpu, tm
       rank_(rank),
       gpu_(gpu),
       window_(std::move(window)),
+      at_(sizes),
       shape_(shape_of(sizes)),
-      gate_up_(part_of(weights.gate_up, rank, sizes.ranks)),
-      down_(part_of(weights.down, rank, sizes.ranks)),
+      gate_up_{device_array(part_of(weights.gate_up.values, rank, sizes.ranks)),
+               device_array(part_of(weights.gate_up.scales, rank, sizes.ranks))},
+      down_{device_array(part_of(weights.down.values, rank, sizes.ranks)),
+            device_array(part_of(weights.down.scales, rank, sizes.ranks))},
+      tokens_(std::uint64_t{sizes.tokens} * sizes.width),
+      token_count_(std::vector<std::int64_t>{sizes.tokens}),
+      x_scales_(sizes.tokens * sizes.scales(sizes.width)),
+      row_scales_(rows() * sizes.scales(sizes.width)),
+      activated_scales_(rows() * sizes.scales(sizes.hidden)),
       logits_(std::uint64_t{sizes.tokens} * sizes.experts),
       ids_(std::uint64_t{sizes.tokens} * sizes.k),
       weights_(std::uint64_t{sizes.tokens} * sizes.k),
       begins_(sizes.local_experts() + 1),
-      activated_(rows() * sizes.hidden),
+      activated_(rows() * sizes.hidden * sizes.item_bytes()),
       out_(std::uint64_t{sizes.tokens} * sizes.width),
       route_scratch_(value_of(tmap::moe::workspace_bytes(routing(sizes, nullptr))) + alignment),
-      product_scratch_(value_of(tmap::gemm::workspace_bytes(sizes.local_experts())) + alignment) {
+      product_scratch_(value_of(tmap::gemm::workspace_bytes(sizes.local_experts())) + alignment),
+      quantize_scratch_(value_of(tmap::ragged::workspace_bytes(1, 2)) + alignment) {
   require(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking));
   if (sizes.is_timed) events_.resize(parts + 1);
   for (cudaEvent_t& each : events_) require(cudaEventCreate(&each));
@@ -97,43 +101,16 @@ rank_layer::~rank_layer() {
   cudaStreamDestroy(stream_);
 }
 
-tmap::gemm::matrix rank_layer::rows_in_window(std::uint64_t offset) const {
-  return {window_.ref().address(rank_, offset), sizes_.row_bytes()};
+tmap::gemm::matrix rank_layer::rows_in_window(std::uint64_t offset, std::uint64_t pitch) const {
+  return {window_.ref().address(rank_, offset), pitch};
 }
 
 void rank_layer::set_inputs(const layer_inputs& inputs) const {
   require(cudaSetDevice(gpu_));
-  upload(window_.data(), part_of(inputs.tokens, rank_, sizes_.ranks));
+  void* const to = sizes_.has_8_bits ? static_cast<void*>(tokens_.get()) : window_.data();
+  upload(to, part_of(inputs.tokens, rank_, sizes_.ranks));
   upload(logits_.get(), part_of(inputs.logits, rank_, sizes_.ranks));
   out_.fill(0xff);
-}
-
-/// Returns a product of the rows of this rank's experts. The host does not know how many there are.
-tmap::gemm::row_problem rank_layer::product(std::uint64_t n, std::uint64_t k,
-                                            const device_array<std::uint16_t>& weights) const {
-  tmap::gemm::row_problem made;
-  made.type = tmap::gemm::operand_type::bf16;
-  made.groups = sizes_.local_experts();
-  made.rows = rows();
-  made.n = n;
-  made.k = k;
-  made.offsets = {begins_.get(), tmap::offset_format::prefix, sizeof(std::int32_t)};
-  made.b = {weights.get(), k * sizeof(std::uint16_t)};
-  made.b_group_pitch_bytes = n * k * sizeof(std::uint16_t);
-  return made;
-}
-
-void rank_layer::multiply() const {
-  const tmap::gemm::run with{.where = {cuda::stream_ref{stream_}, {product_scratch_.get(), product_scratch_.bytes()}}};
-  tmap::gemm::row_problem gate_up = product(std::uint64_t{2} * sizes_.hidden, sizes_.width, gate_up_);
-  gate_up.a = rows_in_window(window_places{sizes_}.rows);
-  gate_up.c = {activated_.get(), sizes_.hidden * sizeof(std::uint16_t)};
-  gate_up.epilogue.gate.function = tmap::gemm::gate_function::silu;
-  require(tmap::gemm::multiply(gate_up, with));
-  tmap::gemm::row_problem down = product(sizes_.width, sizes_.hidden, down_);
-  down.a = gate_up.c;
-  down.c = rows_in_window(window_places{sizes_}.outputs);
-  require(tmap::gemm::multiply(down, with));
 }
 
 void rank_layer::mark(std::size_t event) const {
@@ -152,22 +129,27 @@ std::vector<float> rank_layer::times() const {
 
 // Neither waits nor allocates, and knows no size that the GPUs decide.
 void rank_layer::enqueue() const {
-  const window_places at{sizes_};
   const cuda::stream_ref stream{stream_};
   mark(0);
   require(tmap::moe::route(routing(sizes_, logits_.get()), {.ids = ids_.get(), .weights = weights_.get()},
                            {.where = {stream, {route_scratch_.get(), route_scratch_.bytes()}}}));
+  if (sizes_.has_8_bits) quantize();
   mark(1);
   const parallel::run with{
       .stream = stream,
-      .scratch = {reinterpret_cast<void*>(window_.ref().address(rank_, at.scratch)), at.scratch_bytes},
+      .scratch = {reinterpret_cast<void*>(window_.ref().address(rank_, at_.scratch)), at_.scratch_bytes},
       .blocks = sizes_.blocks};
   parallel::dispatch_problem there;
   there.sizes = shape_;
-  there.x = rows_in_window(0);
+  there.x = rows_in_window(0, sizes_.row_bytes());
+  if (sizes_.has_8_bits) {
+    there.x_scales = x_scales_.get();
+    there.x_scale_pitch = sizes_.scales(sizes_.width);
+    there.out_scales = row_scales_.get();
+  }
   there.ids = ids_.get();
   there.weights = weights_.get();
-  there.out = rows_in_window(at.rows);
+  there.out = rows_in_window(at_.rows, sizes_.row_bytes());
   there.begins = begins_.get();
   require(parallel::dispatch_async(window_, there, with));
   mark(2);
@@ -175,9 +157,9 @@ void rank_layer::enqueue() const {
   mark(3);
   parallel::combine_problem back;
   back.sizes = shape_;
-  back.values = rows_in_window(at.outputs);
+  back.values = rows_in_window(at_.outputs, sizes_.result_bytes());
   back.weights = weights_.get();
-  back.out = {out_.get(), sizes_.row_bytes()};
+  back.out = {out_.get(), sizes_.result_bytes()};
   require(parallel::combine_async(window_, back, with));
   mark(parts);
 }
@@ -207,54 +189,9 @@ tmap::result<void> rank_layer::outcome() const {
 rank_results rank_layer::results() const {
   require(cudaSetDevice(gpu_));
   bf16_values outputs(rows() * sizes_.width);
-  const auto* const in_window =
-      reinterpret_cast<const void*>(window_.ref().address(rank_, window_places{sizes_}.outputs));
+  const auto* const in_window = reinterpret_cast<const void*>(window_.ref().address(rank_, at_.outputs));
   require(tmap::apps::copy_bytes(outputs.data(), in_window, outputs.size() * sizeof(std::uint16_t)));
   return {begins_.read(), outputs, out_.read()};
-}
-
-namespace {
-
-std::vector<tmap::peer_memory> real_windows(const layer_sizes& sizes) {
-  std::vector<int> gpus(sizes.ranks);
-  std::iota(gpus.begin(), gpus.end(), 0);
-  std::vector<tmap::peer_group> groups = value_of(tmap::peer_group::of_process(gpus));
-  std::vector<tmap::peer_memory> windows;
-  for (tmap::peer_group& each : groups) windows.push_back(value_of(each.allocate(rank_layer::window_bytes(sizes))));
-  return windows;
-}
-
-std::vector<tmap::peer_memory> virtual_windows(const layer_sizes& sizes,
-                                               std::vector<device_array<unsigned char>>& memory) {
-  const std::uint64_t bytes = rank_layer::window_bytes(sizes);
-  std::vector<tmap::device_address> addresses;
-  for (std::uint32_t rank = 0; rank < sizes.ranks; ++rank) {
-    memory.emplace_back(tmap::peer_header_bytes + bytes);
-    memory.back().fill(0);
-    addresses.push_back(memory.back().address());
-  }
-  std::vector<tmap::peer_memory> windows;
-  for (std::uint32_t rank = 0; rank < sizes.ranks; ++rank) {
-    tmap::peer_group group =
-        value_of(tmap::peer_group::from_addresses(rank, addresses, tmap::peer_header_bytes + bytes));
-    windows.push_back(value_of(group.allocate(bytes)));
-  }
-  return windows;
-}
-
-}  // namespace
-
-std::vector<std::unique_ptr<rank_layer>> make_ranks(const layer_sizes& sizes, const layer_weights& weights,
-                                                    std::vector<device_array<unsigned char>>& memory) {
-  std::vector<tmap::peer_memory> windows = sizes.are_virtual ? virtual_windows(sizes, memory) : real_windows(sizes);
-  std::vector<std::unique_ptr<rank_layer>> made;
-  for (std::uint32_t rank = 0; rank < sizes.ranks; ++rank) {
-    const int gpu = sizes.are_virtual ? 0 : static_cast<int>(rank);
-    require(cudaSetDevice(gpu));
-    made.push_back(std::make_unique<rank_layer>(sizes, rank, gpu, std::move(windows[rank]), weights));
-  }
-  for (auto& each : made) each->capture();
-  return made;
 }
 
 }  // namespace experts

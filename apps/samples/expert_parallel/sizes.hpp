@@ -6,7 +6,7 @@
 
 namespace experts {
 
-/// Holds the sizes of the layer. Values are bf16.
+/// Holds the sizes of the layer. Tokens and results are bf16.
 struct layer_sizes {
   std::uint32_t ranks{2};
   std::uint32_t tokens{256};  ///< of each rank
@@ -17,21 +17,29 @@ struct layer_sizes {
   std::uint32_t blocks{4};    ///< of the kernels that move rows
   bool are_virtual{true};     ///< all ranks on the first GPU
   bool returns_rows{false};   ///< results come home one by one, not as sums
+  bool has_8_bits{false};     ///< weights and the operands of products are e4m3, with block scales
   bool is_timed{false};       ///< graphs record events between their parts
 
   std::uint64_t all_tokens() const { return std::uint64_t{ranks} * tokens; }
   std::uint32_t local_experts() const { return experts / ranks; }
-  std::uint64_t row_bytes() const { return std::uint64_t{width} * 2; }
-  std::uint64_t gate_up_values() const { return std::uint64_t{2} * hidden * width; }  ///< of an expert
-  std::uint64_t down_values() const { return std::uint64_t{width} * hidden; }
+  std::uint64_t item_bytes() const { return has_8_bits ? 1 : 2; }                  ///< of an operand
+  std::uint64_t row_bytes() const { return std::uint64_t{width} * item_bytes(); }  ///< of a token that is sent
+  std::uint64_t result_bytes() const { return std::uint64_t{width} * 2; }
+  std::uint64_t scales(std::uint64_t values) const { return has_8_bits ? (values + 127) / 128 : 0; }
 };
 
 /// Holds bf16 as it lies in memory.
 using bf16_values = std::vector<std::uint16_t>;
 
+/// Holds the matrices of all experts in the type of the products. Those of 8 bits have a scale for
+/// each 128 x 128.
+struct matrices {
+  std::vector<unsigned char> values;
+  std::vector<float> scales;
+};
 struct layer_weights {
-  bf16_values gate_up;  ///< [experts, 2 * hidden, width]
-  bf16_values down;     ///< [experts, width, hidden]
+  matrices gate_up;  ///< [experts, 2 * hidden, width]
+  matrices down;     ///< [experts, width, hidden]
 };
 
 /// Holds the inputs of all ranks, one rank after the other.
