@@ -33,6 +33,7 @@ struct exchange_request {
   std::uint32_t block;  ///< of `blocks`, which share the work
   std::uint32_t blocks;
   call_kind kind{call_kind::exchange};
+  std::uint32_t salt{0};        ///< differs where sizes differ that no other member shows
   std::uint32_t sent_pitch{0};  ///< bytes from one row of `rows` to the next; the others learn it
   /// The word with the verdict of an earlier call that this one continues. If that is not ok, this
   /// call ends with it, and announces nothing. All ranks must have the same.
@@ -76,7 +77,7 @@ TMAP_HOST_DEVICE std::uint64_t slot_word(const Link& link, const exchange_reques
 /// Returns a number in which calls differ that do not belong together.
 TMAP_HOST_DEVICE constexpr std::uint32_t shape_of(const exchange_request& request) {
   const std::uint32_t sizes = (request.groups * 0x9E3779B1u ^ request.row_bytes) * 0x85EBCA77u;
-  return sizes + static_cast<std::uint32_t>(request.kind);
+  return (sizes + request.salt) * 0xC2B2AE3Du + static_cast<std::uint32_t>(request.kind);
 }
 
 /// Waits until all ranks have pulled what this rank sent in earlier exchanges. Its rows may be

@@ -34,10 +34,25 @@ kernels::peer::expert_arrays call_parts::arrays() const {
   return at;
 }
 
+namespace {
+
+/// Returns a number in which shapes differ that do not belong together.
+std::uint32_t salt_of(const shape& sizes) {
+  std::uint32_t salt = 0;
+  for (const std::uint32_t each : {sizes.k, sizes.experts, sizes.scales, static_cast<std::uint32_t>(sizes.result_type),
+                                   static_cast<std::uint32_t>(sizes.returned)}) {
+    salt = (salt ^ each) * 0x9E3779B1u + 1;
+  }
+  return salt;
+}
+
+}  // namespace
+
 /// Returns what all requests of the call have in common.
 exchange_request call_parts::request() const {
   exchange_request made{};
   made.groups = 1;
+  made.salt = salt_of(sizes_);
   made.staging_bytes = peer::staging_bytes;
   made.stages = peer::stages;
   made.blocks = with_.blocks;

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "kernels/peer/expert_records.hpp"
@@ -38,7 +39,8 @@ struct experts_case {
   std::uint32_t entries{2};
   std::uint32_t row_bytes{16};
   std::uint32_t staging_bytes{16};
-  bool returns_rows{false};  ///< results come home one by one, not as sums
+  std::optional<std::uint32_t> odd_rank{};  ///< a rank whose sizes differ from those of the others
+  bool returns_rows{false};                 ///< results come home one by one, not as sums
 };
 
 inline constexpr std::uint64_t experts_deadline = 100;
@@ -128,7 +130,7 @@ class experts_body {
 
   void dispatch(Link& link, std::uint32_t call) const {
     alone(link, [&] { depart(link, call); });
-    static_cast<void>(kernels::peer::exchange(link, records_request(), experts_deadline));
+    static_cast<void>(kernels::peer::exchange(link, records_request(link.rank()), experts_deadline));
     link.end_kernel();
     alone(link, [&] { arrive(link); });
     const peer_verdict verdict = fetch(link, rows_request());
@@ -171,9 +173,10 @@ class experts_body {
     made.blocks = case_.blocks;
     return made;
   }
-  exchange_request records_request() const {
+  exchange_request records_request(std::uint32_t rank) const {
     exchange_request made = request(in_.at.departing, 4 * kernels::peer::record_words(case_.k, 0),
                                     case_.tokens * case_.ranks, in_.at.arriving, case_.arrivals);
+    made.salt = case_.odd_rank == rank ? 1 : 0;
     made.splits = in_.at.departed;
     made.out_splits = in_.at.arrived;
     made.after = offsetof(detail::peer::window_header, verdict);

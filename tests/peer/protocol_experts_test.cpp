@@ -166,6 +166,23 @@ TEST(protocol_experts, a_call_after_an_overflow_holds) {
   expect_at_random(experts_program(full, first_alone), 100);
 }
 
+TEST(protocol_experts, ranks_whose_sizes_differ_break_the_group) {
+  experts_case odd = crossing();
+  odd.calls = 1;
+  odd.odd_rank = 1;
+  const auto all_fatal = [](const verdict_lists& verdicts) -> std::string {
+    std::uint32_t mismatches = 0;
+    for (const auto& of_rank : verdicts) {
+      for (const peer_verdict& each : of_rank) {
+        if (!detail::peer::is_fatal(each.status)) return "a rank went on";
+        mismatches += each.status == peer_status::mismatch;
+      }
+    }
+    return mismatches > 0 ? "" : "nobody saw the mismatch";
+  };
+  expect_at_random(experts_program(odd, all_fatal), 100);
+}
+
 /// Expects of each living rank that its calls ended, and after a fatal one none is ok.
 verdict_check the_living_end(std::uint32_t dead) {
   return [dead](const verdict_lists& verdicts) -> std::string {
