@@ -146,7 +146,7 @@ class experts_body {
   }
 
   void combine_rows(Link& link, std::uint32_t call) const {
-    alone(link, [&] { multiply(link); });
+    alone(link, [&] { multiply(link, call); });
     static_cast<void>(kernels::peer::exchange(link, lists_request(), experts_deadline));
     link.end_kernel();
     alone(link, [&] {
@@ -345,14 +345,14 @@ class experts_body {
                 "nothing lies beyond the capacity");
   }
 
-  /// Stands in for the experts: row times the number of its expert.
-  void multiply(Link& link) const {
+  /// Stands in for the experts: row times the number of its expert, and the call.
+  void multiply(Link& link, std::uint32_t call) const {
     const std::uint32_t me = link.rank(), total = link.load(me, in_.at.total);
     for (std::uint32_t i = 0; i < total * case_.k; ++i) {
       const std::uint32_t place = link.load(me, word_at(in_.at.places, i));
       if (place >= case_.rows) continue;
       const std::uint32_t row = link.load(me, in_.out + std::uint64_t{place} * case_.row_bytes);
-      link.store(me, in_.values + 16 * std::uint64_t{place}, row * (link.load(me, word_at(in_.at.ids, i)) + 1));
+      link.store(me, in_.values + 16 * std::uint64_t{place}, row * (link.load(me, word_at(in_.at.ids, i)) + 1) + call);
     }
   }
   /// Expects the result of each choice that has an expert.
@@ -363,16 +363,16 @@ class experts_body {
       const bool has_expert = id < case_.ranks * case_.experts;
       link.expect(link.load(me, word_at(in_.at.landed, choice)) == (has_expert ? choice : kernels::peer::none),
                   "the choice has its result");
-      const std::uint32_t want = value(call, me, choice / case_.k) * (id % case_.experts + 1);
+      const std::uint32_t want = value(call, me, choice / case_.k) * (id % case_.experts + 1) + call;
       if (has_expert) link.expect(link.load(me, in_.landed + 16 * choice) == want, "the result is right");
     }
   }
 
   /// Stands in for the experts and the sum of their results: row times the number of its expert.
-  void add_up(Link& link, std::uint32_t) const {
+  void add_up(Link& link, std::uint32_t call) const {
     const std::uint32_t me = link.rank(), total = link.load(me, in_.at.total);
     for (std::uint32_t i = 0; i < total; ++i) {
-      std::uint32_t sum = 0;
+      std::uint32_t sum = call;
       for (std::uint32_t j = 0; j < case_.k; ++j) {
         const std::uint32_t place = link.load(me, word_at(in_.at.places, i * case_.k + j));
         if (place >= case_.rows) continue;
@@ -390,7 +390,7 @@ class experts_body {
       if (i == kernels::peer::none) continue;
       const std::uint32_t token = choice / case_.k;
       const std::uint32_t rank = chosen(call, me, token, choice % case_.k) / case_.experts;
-      std::uint32_t sum = 0;
+      std::uint32_t sum = call;
       for (std::uint32_t j = 0; j < case_.k; ++j) {
         const std::uint32_t id = chosen(call, me, token, j);
         if (is_mine(id, rank)) sum += (id % case_.experts + 1) * value(call, me, token);

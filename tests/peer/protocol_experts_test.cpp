@@ -223,6 +223,85 @@ TEST(protocol_experts, deadlines_that_come_early_break_the_group_and_no_row) {
   }
 }
 
+/// Runs a fetch of rank 0 by a list that names a row and a place that are not there. Rank 1 has one
+/// row.
+struct hostile_fetch {
+  static constexpr std::uint64_t rows = peer_header_bytes, list = rows + 64, arrived = list + 64, out = arrived + 16;
+
+  static void run(model_link& link) {
+    const std::uint32_t me = link.rank();
+    link.store(me, rows, 77);
+    if (me == 0) {
+      const std::uint32_t entries[]{1, 0, 0, 0, 0, 2, 0, 0, 0, 1, 0, 0};  // row, place
+      for (std::uint32_t i = 0; i < 12; ++i) link.store(me, word_at(list, i), entries[i]);
+      link.store(me, word_at(arrived, 1), 3);
+    }
+    link.end_kernel();
+    kernels::peer::fetch_request request{};
+    request.call.rows = rows;
+    request.call.out = out;
+    request.call.row_bytes = request.call.staging_bytes = 16;
+    request.call.sent_rows = request.call.stages = request.call.blocks = 1;
+    request.call.capacity = 2;
+    request.call.sent_pitch = 16;
+    request.arrived = arrived;
+    request.list = list;
+    request.places = 1;
+    request.entries = 2;
+    request.out_pitch = 16;
+    kernels::peer::fetch_piece pieces[kernels::peer::most_fetch_stages];
+    link.expect(fetch(link, request, pieces, experts_deadline).status == peer_status::ok, "the call is a success");
+    link.end_kernel();
+    for (std::uint32_t place = 0; place < 4; ++place) {
+      const std::uint32_t want = me == 0 && place == 1 ? 77 : 0;
+      link.expect(link.load(me, out + 16 * place) == want, "only the good entry moves a row");
+    }
+  }
+};
+
+TEST(protocol_experts, a_list_of_rows_and_places_that_are_not_there_moves_nothing_else) {
+  ranks::program hostile;
+  for (std::uint32_t rank = 0; rank < 2; ++rank) hostile.threads.push_back({rank, rank, hostile_fetch::run});
+  expect_at_random(hostile, 50);
+}
+
+TEST(protocol_experts, a_record_of_an_expert_that_is_not_there_has_no_choice) {
+  ranks::program odd;
+  odd.ranks = 1;
+  odd.threads.push_back({0, 0, [](model_link& link) {
+                           expert_arrays at{};
+                           at.k = 1;
+                           at.experts = 2;
+                           at.arriving = peer_header_bytes;
+                           at.ids = peer_header_bytes + 64;
+                           at.weights = peer_header_bytes + 128;
+                           for (const std::uint32_t id : {1u, 2u, 0x80000000u}) {
+                             link.store(0, at.arriving + 4 * kernels::peer::record::experts, id);
+                             write_choice(link, at, 0, 1);
+                             link.expect(link.load(0, at.ids) == (id == 1 ? 1 : kernels::peer::none), "it is judged");
+                           }
+                         }});
+  expect_always(odd);
+}
+
+/// After a call without success this rank may overwrite nothing that others might still pull. So it
+/// does as if no token had come.
+TEST(protocol_experts, nothing_has_arrived_after_a_failure) {
+  ranks::program failed;
+  failed.ranks = 1;
+  failed.threads.push_back({0, 0, [](model_link& link) {
+                              expert_arrays at{};
+                              at.arrived = peer_header_bytes;
+                              link.store(0, at.arrived, 3);
+                              for (std::uint32_t status = 0; status < 4; ++status) {
+                                detail::peer::report(link, {static_cast<peer_status>(status)});
+                                const std::uint32_t want = status == 0 ? 3 : 0;
+                                link.expect(count_arrived(link, at) == want, "failures bring nothing");
+                              }
+                            }});
+  expect_always(failed);
+}
+
 // Seeded faults. Each is one rule of the protocol that a link breaks (faulty_links.hpp).
 
 template <class Link>
