@@ -40,8 +40,10 @@
 ///
 /// Arrays are device memory of the caller, of this rank's GPU. Those marked *window* lie in the
 /// user's bytes of this rank's window. Inputs must stay unchanged, and outputs unread, until the
-/// work has run in stream order. Others read `x` and the workspace: do not overwrite `x` before
-/// `await_pulls_async` or the next dispatch's success, and leave the workspace to the calls.
+/// work has run in stream order. Others pull `x`, `values` of `return_kind::rows`, and parts of the
+/// workspace, which only these calls may write. A later kernel of the stream may overwrite `x`
+/// after a combine, and `values` after `await_pulls_async`, if the last verdict is a success
+/// (`device::last_verdict`): in a broken group slower ranks may still be pulling.
 /// @fails `invalid_argument`, `no_kernel_image`, `no_driver`, `no_device`,
 /// `compute_capability_too_low`, `cuda_failure`.
 
