@@ -93,7 +93,7 @@ struct token_rows {
   std::uint64_t tokens;
   std::uint64_t columns;  ///< a multiple of 16
   std::uint32_t k;
-  const std::int32_t* row_of_choice;  ///< [tokens, k]; -1: none; null: row t is token t, and k is 1
+  const std::int32_t* row_of_choice;  ///< [tokens, k]; -1: none
   gemm::matrix rows;                  ///< [rows, columns]; its address and pitch are multiples of 16 bytes
   float* scales;                      ///< [rows, columns / 128, rounded up]
   bool powers_of_two;

@@ -43,8 +43,7 @@ __global__ void __launch_bounds__(threads) quantize_tokens_kernel(const __grid_c
     const f8_chunk result = held.rounded<value_type::f8_e4m3>(made.inverse);
     if (!has_values) continue;
     for (std::uint32_t j = 0; j < work.k; ++j) {
-      const std::int64_t row =
-          work.row_of_choice == nullptr ? static_cast<std::int64_t>(token) : work.row_of_choice[token * work.k + j];
+      const std::int32_t row = work.row_of_choice[token * work.k + j];
       if (row < 0) continue;
       const auto at = static_cast<std::uint64_t>(row);
       result.store<true>(work.rows.address + at * work.rows.pitch_bytes + column, chunk_values);

@@ -90,14 +90,13 @@ gemm::row_problem down_product(const layer_problem& problem, const layer_places&
   return made;
 }
 
-/// Rounds the rows of x to 8 bits, in the order by expert or in their own.
+/// Rounds the rows of x to 8 bits, in the order by expert.
 result<void> quantize(const layer_problem& problem, const layer_places& places, const run& with) {
-  const bool is_sorted = places.rows.access == row_access::sorted;
   const kernels::token_rows work{.x = problem.x,
                                  .tokens = problem.routing.tokens,
                                  .columns = problem.width,
-                                 .k = is_sorted ? problem.routing.k : 1,
-                                 .row_of_choice = is_sorted ? places.results.routed.row_of_choice : nullptr,
+                                 .k = problem.routing.k,
+                                 .row_of_choice = places.results.routed.row_of_choice,
                                  .rows = places.rows.values,
                                  .scales = places.rows.scales,
                                  .powers_of_two = problem.powers_of_two};

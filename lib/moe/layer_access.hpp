@@ -10,7 +10,8 @@
 
 namespace tmap::moe {
 
-/// How the first product finds the rows of an expert. Both ways give the same bits.
+/// How the first product finds the rows of an expert. Both ways give the same bits. Tokens that the
+/// layer rounds to 8 bits are always sorted.
 enum class row_access : std::uint32_t {
   by_index,  ///< it reads each token where it is, by `token_of_row`
   sorted,    ///< tokens are copied into the order by expert before

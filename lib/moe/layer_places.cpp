@@ -11,14 +11,15 @@
 namespace tmap::moe {
 namespace {
 
-/// Up to so many rows of an expert, reading its weights takes longer than multiplying by them: a
-/// Hopper GPU computes 600 to 1,000 TFLOP/s and reads 4.2 TB/s. An index then costs nothing. With
-/// more rows it costs 7 to 12 % of the product in 16 bits and 29 to 37 % in 8 bits
+/// In 16 bits, up to so many rows of an expert, reading its weights takes longer than multiplying
+/// by them: a Hopper GPU computes 600 to 800 TFLOP/s and reads 4.2 TB/s. An index then costs
+/// nothing. With more rows it costs 7 to 12 % of the product. In 8 bits a copy is never slower, and
+/// with 64 rows faster by 5 %: tokens are rounded anyway, and the copy is part of that
 /// (docs/measurements/grouped_gemm.md).
 constexpr std::uint64_t few_rows = 128;
-/// Up to so many columns, in 16 bits, an index costs less than a copy even there: its price grows
-/// with the columns, and that of a copy does not. An index was faster by 4 % with 1,536 columns,
-/// and a copy by 2 % with 4,096. This is the middle.
+/// Up to so many columns an index costs less than a copy even there: its price grows with the
+/// columns, and that of a copy does not. An index was faster by 4 % with 1,536 columns, and a copy
+/// by 2 % with 4,096. This is the middle.
 constexpr std::uint64_t few_columns = 2816;
 
 /// Hands out the parts of a workspace, one after the other.
@@ -49,10 +50,9 @@ class parts {
 
 layer_rows place_rows(const layer_problem& problem, const layer_results& wanted, row_access access, parts& from) {
   if (wanted.rows.address != 0) return {wanted.rows, wanted.row_scales, row_access::sorted};
-  const bool is_sorted = access == row_access::sorted;
-  if (!is_sorted && !has_8_bits(problem)) return {problem.x, nullptr, access};
-  const std::uint64_t rows = is_sorted ? row_count(problem) : problem.routing.tokens;
-  layer_rows made{.access = access};
+  if (access == row_access::by_index && !has_8_bits(problem)) return {problem.x, nullptr, access};
+  const std::uint64_t rows = row_count(problem);
+  layer_rows made{.access = row_access::sorted};
   made.values = from.take({}, rows, problem.width * gemm::operand_bytes(problem.type));
   if (has_8_bits(problem)) made.scales = from.take<float>(nullptr, rows * scales_of(problem.width));
   return made;
@@ -61,10 +61,10 @@ layer_rows place_rows(const layer_problem& problem, const layer_results& wanted,
 }  // namespace
 
 row_access choose_access(const layer_problem& problem) {
+  if (has_8_bits(problem)) return row_access::sorted;
   const route_problem& routing = problem.routing;
   const std::uint64_t rows = std::min(routing.tokens * routing.k, row_count(problem));
-  const bool has_few_columns = !has_8_bits(problem) && 2 * problem.inner <= few_columns;
-  const bool is_indexed = rows <= routing.experts * few_rows || has_few_columns;
+  const bool is_indexed = rows <= routing.experts * few_rows || 2 * problem.inner <= few_columns;
   return is_indexed ? row_access::by_index : row_access::sorted;
 }
 
