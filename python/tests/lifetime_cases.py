@@ -27,7 +27,7 @@ class StandIns(unittest.TestCase):
 
     def forget(self):
         """Before the real driver is asked again, which knows none of these contexts and events."""
-        for name in ("batch", "service"):
+        for name in ("batch", "service", "window"):
             self.__dict__.pop(name, None)
         gc.collect()
         self.driver.pass_all()

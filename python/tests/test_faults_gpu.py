@@ -33,7 +33,8 @@ class Faults(unittest.TestCase):
         ragged.gather_rows(self.values, self.index, self.out)
         report = self.report()
         self.assertEqual((report.maps, report.tensors, report.rows, report.groups), (0, 0, 2, 0))
-        self.assertEqual((report.first.call, report.first.index, report.first.bits), ("ragged::gather_rows", 1, 128))
+        self.assertEqual((report.first.call, report.first.bits), ("ragged::gather_rows", 128))
+        self.assertIn(report.first.index, (1, 3))  # the first that a thread met
         self.assertIn("2 bad row numbers; the first: ragged::gather_rows (call", str(report))
         self.assertEqual(tmap.faults(reset=True).rows, 2)
         self.assertFalse(tmap.faults())
@@ -42,7 +43,7 @@ class Faults(unittest.TestCase):
         with self.assertRaises(tmap.Error) as caught:
             ragged.gather_rows(self.values, self.index, self.out, check="sync")
         self.assertIs(caught.exception.status, tmap.Status.BAD_ITEMS)
-        self.assertEqual(caught.exception.bad.index, 1)
+        self.assertIn(caught.exception.bad.index, (1, 3))
         self.assertEqual(self.out.cpu().tolist(), [[2, 3], [7, 7], [4, 5], [7, 7]])
         self.assertEqual(self.report().rows, 2)
 
