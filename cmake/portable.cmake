@@ -19,6 +19,6 @@ tmap_hide_symbols(tmap_portable)
 set_target_properties(tmap_portable PROPERTIES
   EXCLUDE_FROM_ALL ON OUTPUT_NAME tmap LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/portable)
 set_property(TARGET tmap_portable APPEND PROPERTY LINK_DEPENDS ${old_libraries}/libc.so)
-target_link_options(tmap_portable PRIVATE -L${old_libraries} LINKER:--strip-all LINKER:--gc-sections LINKER:--no-undefined)
+target_link_options(tmap_portable PRIVATE -L${old_libraries} LINKER:--strip-all LINKER:--no-undefined)
 # The static libraries add the functions that the old ones lack.
 target_link_libraries(tmap_portable PRIVATE -lpthread -lld -lstdc++ -l:libstdc++.a -lgcc -l:libc_nonshared.a)
