@@ -4,6 +4,7 @@
 #include <tmap/tmap.h>
 #include <tmap/decode.hpp>
 #include <tmap/device_limits.hpp>
+#include <tmap/expert_parallel.hpp>
 #include <tmap/faults.hpp>
 #include <tmap/grouped_gemm.hpp>
 #include <tmap/map_service.hpp>
@@ -56,6 +57,8 @@ void check_members(arguments& all, const tmap_pointer_problem& problem, const su
 void check_members(arguments& all, const tmap_route_problem& problem, const support::argument& name);
 void check_members(arguments& all, const tmap_layer_problem& problem, const support::argument& name);
 void check_members(arguments& all, const tmap_layer_results& results, const support::argument& name);
+void check_members(arguments& all, const tmap_peer_dispatch_problem& problem, const support::argument& name);
+void check_members(arguments& all, const tmap_peer_combine_problem& problem, const support::argument& name);
 
 /// Types and modes pass as they are: `validate` names the rule that an unknown one breaks.
 tensor_spec library_of(const tmap_tensor_spec& spec);
@@ -88,6 +91,9 @@ moe::layer_results library_of(const tmap_layer_results& results);
 moe::combine_gradients library_of(const tmap_combine_gradients& problem);
 peer_start library_of(const tmap_peer_start& start);
 exchange_problem library_of(const tmap_exchange_problem& problem);
+expert_parallel::shape library_of(const tmap_expert_shape& sizes);
+expert_parallel::dispatch_problem library_of(const tmap_peer_dispatch_problem& problem);
+expert_parallel::combine_problem library_of(const tmap_peer_combine_problem& problem);
 fault_report library_of(const tmap_fault_report& report);
 
 /// Reads one element of `bytes`; null stands for zeros. It does not read elements that are too

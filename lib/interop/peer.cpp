@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <tmap/c/peer.h>
+#include <tmap/expert_parallel.hpp>
 #include <tmap/peer_exchange.hpp>
 #include <tmap/peer_group.hpp>
 #include <tmap/peer_maps.hpp>
@@ -18,8 +19,8 @@
 namespace tmap::interop {
 namespace {
 
-/// Names the argument of a failure as C does. Lists are pointers here, and `blocks` belongs to the
-/// problem.
+/// Names the argument of a failure as C does. Lists are pointers here, and the choices of a run
+/// belong to the problem.
 answer named(const error& e) {
   struct other_name {
     std::string_view library;
@@ -32,6 +33,8 @@ answer named(const error& e) {
       {"patience", "patience_ms"},
       {"run.patience", "problem.patience_ms"},
       {"run.blocks", "problem.blocks"},
+      {"run.scratch.memory", "problem.workspace"},
+      {"run.scratch.bytes", "problem.workspace_bytes"},
   };
   error made = e;
   for (const other_name& other : names) {
@@ -113,20 +116,51 @@ answer allocate(peer_group& group, std::uint64_t bytes, tmap_peer_memory& window
   });
 }
 
-answer exchange(const peer_memory& window, const tmap_exchange_problem& problem, cuda::stream_ref stream) {
-  exchange_run how{stream};
-  how.blocks = problem.blocks == 0 ? how.blocks : problem.blocks;
-  how.patience = patience_of(problem.patience_ms, how.patience);
-  return named(exchange_rows_async(window, library_of(problem), how));
+/// Returns how a call of a problem runs, which C has in the problem.
+template <class Run, class Problem>
+Run run_of_problem(const Problem& problem, cuda::stream_ref stream) {
+  Run made{stream};
+  made.blocks = problem.blocks == 0 ? made.blocks : problem.blocks;
+  made.patience = patience_of(problem.patience_ms, made.patience);
+  return made;
 }
 
-/// A problem that `exchange` converts, because it has the choices of the run, too.
-struct problem_input {
-  void check(arguments& all) const { all.structure(given, "problem"); }
-  const tmap_exchange_problem& value() const { return *given; }
+answer exchange(const peer_memory& window, const tmap_exchange_problem& problem, cuda::stream_ref stream) {
+  return named(exchange_rows_async(window, library_of(problem), run_of_problem<exchange_run>(problem, stream)));
+}
 
-  const tmap_exchange_problem* given;
+template <class Problem>
+expert_parallel::run run_of_experts(const Problem& problem, cuda::stream_ref stream) {
+  auto made = run_of_problem<expert_parallel::run>(problem, stream);
+  made.scratch = {problem.workspace, problem.workspace_bytes};
+  return made;
+}
+
+answer dispatch(const peer_memory& window, const tmap_peer_dispatch_problem& problem, cuda::stream_ref stream) {
+  return named(expert_parallel::dispatch_async(window, library_of(problem), run_of_experts(problem, stream)));
+}
+
+answer combine(const peer_memory& window, const tmap_peer_combine_problem& problem, cuda::stream_ref stream) {
+  return named(expert_parallel::combine_async(window, library_of(problem), run_of_experts(problem, stream)));
+}
+
+/// Returns the rows of a rank whose sizes are good.
+result<std::uint64_t> checked_row_count(const expert_parallel::shape& sizes, std::uint32_t ranks) {
+  const result<std::uint64_t> checked = expert_parallel::workspace_bytes(sizes, ranks);
+  if (!checked) return failure{checked.error()};
+  return expert_parallel::row_count(sizes, ranks);
+}
+
+/// A problem that its call converts, because it has the choices of the run, too.
+template <class Problem>
+struct problem_input {
+  void check(arguments& all) const { input{"problem", given}.check(all); }
+  const Problem& value() const { return *given; }
+
+  const Problem* given;
 };
+template <class Problem>
+problem_input(const Problem*) -> problem_input<Problem>;
 
 object<const peer_memory> window_of(tmap_peer_memory window) {
   return {"window", peer_memories(), window.value};
@@ -233,6 +267,23 @@ tmap_status tmap_peer_memory_destroy(tmap_peer_memory window) {
 
 tmap_status tmap_peer_exchange_rows(tmap_peer_memory window, const tmap_exchange_problem* problem, tmap_stream stream) {
   return run(__func__, exchange, window_of(window), problem_input{problem}, as_is{cuda::stream_ref{stream}});
+}
+
+tmap_status tmap_peer_dispatch(tmap_peer_memory window, const tmap_peer_dispatch_problem* problem, tmap_stream stream) {
+  return run(__func__, dispatch, window_of(window), problem_input{problem}, as_is{cuda::stream_ref{stream}});
+}
+
+tmap_status tmap_peer_combine(tmap_peer_memory window, const tmap_peer_combine_problem* problem, tmap_stream stream) {
+  return run(__func__, combine, window_of(window), problem_input{problem}, as_is{cuda::stream_ref{stream}});
+}
+
+tmap_status tmap_peer_workspace_bytes(const tmap_expert_shape* sizes, uint32_t ranks, uint64_t* bytes) {
+  return ask(__func__, output{"bytes", bytes}, tmap::expert_parallel::workspace_bytes, input{"sizes", sizes},
+             as_is{ranks});
+}
+
+tmap_status tmap_peer_expert_rows(const tmap_expert_shape* sizes, uint32_t ranks, uint64_t* rows) {
+  return ask(__func__, output{"rows", rows}, checked_row_count, input{"sizes", sizes}, as_is{ranks});
 }
 
 tmap_status tmap_peer_await_pulls(tmap_peer_memory window, uint64_t patience_ms, tmap_stream stream) {

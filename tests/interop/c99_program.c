@@ -54,6 +54,9 @@ static int see_sizes(void) {
   MUST(sizeof(tmap_peer_start) == 168);
   MUST(sizeof(tmap_peer_memory_ref) == 272);
   MUST(sizeof(tmap_exchange_problem) == 80);
+  MUST(sizeof(tmap_expert_shape) == 64);
+  MUST(sizeof(tmap_peer_dispatch_problem) == 200);
+  MUST(sizeof(tmap_peer_combine_problem) == 152);
   MUST(sizeof(tmap_memory_window) == 24);
   MUST(sizeof(tmap_tile) == 48);
   return 0;
@@ -149,6 +152,89 @@ static tmap_status exchange_tokens(tmap_peer_memory window, uint32_t experts, ui
 }
 // [peers]
 
+// [experts]
+/* Bytes of a window, of which the tokens come first. */
+typedef struct expert_places {
+  uint64_t rows; /* by expert; the last product may write over them */
+  uint64_t workspace;
+  uint64_t end; /* the bytes of the window */
+} expert_places;
+
+static tmap_status place_experts(const tmap_expert_shape* sizes, uint32_t ranks, expert_places* at) {
+  const uint64_t unit = 256;
+  uint64_t rows, bytes;
+  tmap_status code = tmap_peer_expert_rows(sizes, ranks, &rows);
+  if (code == TMAP_OK) code = tmap_peer_workspace_bytes(sizes, ranks, &bytes);
+  if (code != TMAP_OK) return code;
+  at->rows = (sizes->tokens * sizes->row_bytes + unit - 1) / unit * unit;
+  at->workspace = at->rows + (rows * sizes->row_bytes + unit - 1) / unit * unit;
+  at->end = at->workspace + bytes;
+  return TMAP_OK;
+}
+
+/* `ids` and `weights` come from tmap_moe_route. `begins` cuts the rows into this rank's experts. */
+static tmap_status send_to_experts(tmap_peer_memory window, const tmap_expert_shape* sizes, const int32_t* ids,
+                                   const float* weights, int32_t* begins, tmap_stream stream) {
+  tmap_peer_memory_ref ref;
+  expert_places at;
+  tmap_peer_dispatch_problem problem = {0};
+  tmap_status code = tmap_peer_memory_query(window, &ref);
+  if (code == TMAP_OK) code = place_experts(sizes, ref.ranks, &at);
+  if (code != TMAP_OK) return code;
+  const uint64_t begin = ref.windows[ref.rank] + TMAP_PEER_HEADER_BYTES;
+  problem.struct_size = sizeof problem;
+  problem.sizes = *sizes;
+  problem.x.address = begin;
+  problem.out.address = begin + at.rows;
+  problem.x.pitch_bytes = problem.out.pitch_bytes = sizes->row_bytes;
+  problem.ids = ids;
+  problem.weights = weights;
+  problem.begins = begins;
+  problem.workspace = (void*)(begin + at.workspace);
+  problem.workspace_bytes = at.end - at.workspace;
+  return tmap_peer_dispatch(window, &problem, stream);
+}
+
+/* `out` gets the results of this rank's tokens, with the pitch of a token. */
+static tmap_status bring_home(tmap_peer_memory window, const tmap_expert_shape* sizes, void* out, tmap_stream stream) {
+  tmap_peer_memory_ref ref;
+  expert_places at;
+  tmap_peer_combine_problem problem = {0};
+  tmap_status code = tmap_peer_memory_query(window, &ref);
+  if (code == TMAP_OK) code = place_experts(sizes, ref.ranks, &at);
+  if (code != TMAP_OK) return code;
+  const uint64_t begin = ref.windows[ref.rank] + TMAP_PEER_HEADER_BYTES;
+  problem.struct_size = sizeof problem;
+  problem.sizes = *sizes;
+  problem.values.address = begin + at.rows;
+  problem.out.address = (uint64_t)out;
+  problem.values.pitch_bytes = problem.out.pitch_bytes = sizes->row_bytes;
+  problem.workspace = (void*)(begin + at.workspace);
+  problem.workspace_bytes = at.end - at.workspace;
+  return tmap_peer_combine(window, &problem, stream);
+}
+// [experts]
+
+static int see_experts(tmap_peer_memory window) {
+  tmap_expert_shape sizes = {0};
+  expert_places at = {0, 0, 0};
+  sizes.struct_size = sizeof sizes;
+  sizes.k = 2;
+  sizes.tokens = 16;
+  sizes.arrivals = 32;
+  sizes.experts = 8;
+  sizes.row_bytes = 256;
+  sizes.columns = 128;
+  sizes.result_type = TMAP_FLOAT_BF16;
+  MUST(place_experts(&sizes, 2, &at) == TMAP_OK);
+  MUST(at.rows == 16 * 256 && at.workspace == at.rows + 64 * 256 && at.end > at.workspace);
+  MUST(send_to_experts(window, &sizes, NULL, NULL, NULL, NULL) == TMAP_INVALID_ARGUMENT); /* no ids */
+  MUST(bring_home(window, &sizes, NULL, NULL) == TMAP_INVALID_ARGUMENT);                  /* no room for results */
+  sizes.experts = 7;
+  MUST(place_experts(&sizes, 2, &at) == TMAP_INVALID_ARGUMENT);
+  return 0;
+}
+
 static int see_peers(void) {
   const uint64_t buffers[2] = {1 << 20, 1 << 21};
   tmap_peer_memory window = {0};
@@ -159,6 +245,7 @@ static int see_peers(void) {
   MUST(tmap_peer_memory_query(window, &ref) == TMAP_OK);
   MUST(ref.rank == 1 && ref.ranks == 2 && ref.windows[0] == buffers[0]);
   MUST(exchange_tokens(window, 8, 16, 24, NULL) == TMAP_INVALID_ARGUMENT); /* rows have multiples of 16 bytes */
+  MUST(see_experts(window) == 0);
   MUST(tmap_peer_memory_destroy(window) == TMAP_OK);
   return 0;
 }

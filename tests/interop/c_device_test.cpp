@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
-#include <memory>
 #include <vector>
 
 #include "device/gpu_fixture.hpp"
@@ -155,112 +154,6 @@ TEST_F(c_device, products_of_small_integers_are_exact) {
       ASSERT_EQ(__bfloat162float(found), __bfloat162float(__float2bfloat16(sum)))
           << "row " << row << ", column " << column;
     }
-  }
-}
-
-/// Two windows on one GPU, each with a stream of its own. They prove nothing about order between
-/// GPUs.
-class c_device_peers : public gpu_test {
- protected:
-  static constexpr std::uint32_t ranks = 2;
-  static constexpr std::uint64_t user_bytes = 1 << 20, window_bytes = user_bytes + TMAP_PEER_HEADER_BYTES,
-                                 rows_at = 8192, out_at = 1 << 19;
-  static constexpr std::uint32_t row_words = 16;
-
-  void SetUp() override {
-    gpu_test::SetUp();
-    if (IsSkipped()) return;
-    memory_ = std::make_unique<device_array<unsigned char>>(std::vector<unsigned char>(ranks * window_bytes));
-    TMAP_ASSERT_CUDA(cudaDeviceSynchronize());
-    const std::uint64_t windows[ranks]{memory_->address(), memory_->address() + window_bytes};
-    for (std::uint32_t rank = 0; rank < ranks; ++rank) {
-      tmap_peer_group group{};
-      ASSERT_EQ(tmap_peer_group_from_addresses(rank, windows, ranks, window_bytes, &group), TMAP_OK);
-      ASSERT_EQ(tmap_peer_group_allocate(group, user_bytes, &windows_[rank]), TMAP_OK);
-      EXPECT_EQ(tmap_peer_group_destroy(group), TMAP_OK);
-      TMAP_ASSERT_CUDA(cudaStreamCreateWithFlags(&streams_[rank], cudaStreamNonBlocking));
-    }
-  }
-  void TearDown() override {
-    for (std::uint32_t rank = 0; memory_ != nullptr && rank < ranks; ++rank) {
-      EXPECT_EQ(cudaStreamSynchronize(streams_[rank]), cudaSuccess);
-      EXPECT_EQ(tmap_peer_memory_destroy(windows_[rank]), TMAP_OK);
-      EXPECT_EQ(cudaStreamDestroy(streams_[rank]), cudaSuccess);
-    }
-    memory_.reset();
-    gpu_test::TearDown();
-  }
-
-  std::uint64_t at(std::uint32_t rank, std::uint64_t offset) const {
-    return memory_->address() + rank * window_bytes + TMAP_PEER_HEADER_BYTES + offset;
-  }
-  static std::uint32_t count(std::uint32_t from, std::uint32_t to) { return 3 + 5 * from + 2 * to; }
-  static std::uint32_t value(std::uint32_t from, std::uint32_t to, std::uint32_t i) {
-    return (from * 2 + to) << 16 | i;
-  }
-
-  void write(std::uint32_t rank) const {
-    std::vector<std::uint32_t> rows;
-    const std::uint32_t splits[ranks]{count(rank, 0), count(rank, 1)};
-    for (std::uint32_t to = 0; to < ranks; ++to) {
-      for (std::uint32_t i = 0; i < splits[to] * row_words; ++i) rows.push_back(value(rank, to, i));
-    }
-    EXPECT_EQ(cudaMemcpy(reinterpret_cast<void*>(at(rank, 0)), splits, sizeof splits, cudaMemcpyDefault), cudaSuccess);
-    EXPECT_EQ(cudaMemcpy(reinterpret_cast<void*>(at(rank, rows_at)), rows.data(), 4 * rows.size(), cudaMemcpyDefault),
-              cudaSuccess);
-  }
-  tmap_exchange_problem problem(std::uint32_t rank) const {
-    tmap_exchange_problem made = sized<tmap_exchange_problem>();
-    made.row_bytes = 4 * row_words;
-    made.sent_rows = made.capacity = 64;
-    made.splits = reinterpret_cast<const std::uint32_t*>(at(rank, 0));
-    made.out_splits = reinterpret_cast<std::uint32_t*>(at(rank, 4096));
-    made.rows = reinterpret_cast<const void*>(at(rank, rows_at));
-    made.out = reinterpret_cast<void*>(at(rank, out_at));
-    return made;
-  }
-  void expect_rows(std::uint32_t rank) const {
-    std::vector<std::uint32_t> expected;
-    for (std::uint32_t from = 0; from < ranks; ++from) {
-      for (std::uint32_t i = 0; i < count(from, rank) * row_words; ++i) expected.push_back(value(from, rank, i));
-    }
-    std::vector<std::uint32_t> found(expected.size());
-    EXPECT_EQ(
-        cudaMemcpy(found.data(), reinterpret_cast<const void*>(at(rank, out_at)), 4 * found.size(), cudaMemcpyDefault),
-        cudaSuccess);
-    EXPECT_EQ(found, expected);
-  }
-
-  std::unique_ptr<device_array<unsigned char>> memory_;
-  tmap_peer_memory windows_[ranks]{};
-  tmap_stream streams_[ranks]{};
-};
-
-TEST_F(c_device_peers, rows_come_to_their_ranks) {
-  for (std::uint32_t rank = 0; rank < ranks; ++rank) write(rank);
-  TMAP_ASSERT_CUDA(cudaDeviceSynchronize());
-  for (std::uint32_t rank = 0; rank < ranks; ++rank) {
-    ASSERT_EQ(tmap_peer_self_test(windows_[rank], 0, streams_[rank]), TMAP_OK);
-  }
-  for (std::uint32_t rank = 0; rank < ranks; ++rank) {
-    const tmap_exchange_problem all = problem(rank);
-    ASSERT_EQ(tmap_peer_exchange_rows(windows_[rank], &all, streams_[rank]), TMAP_OK);
-  }
-  for (std::uint32_t rank = 0; rank < ranks; ++rank) {
-    ASSERT_EQ(tmap_peer_await_pulls(windows_[rank], 0, streams_[rank]), TMAP_OK);
-    ASSERT_EQ(tmap_peer_barrier(windows_[rank], 0, streams_[rank]), TMAP_OK);
-  }
-  for (std::uint32_t rank = 0; rank < ranks; ++rank) {
-    EXPECT_EQ(tmap_peer_last_outcome(windows_[rank], streams_[rank]), TMAP_OK);
-    expect_rows(rank);
-  }
-}
-
-TEST_F(c_device_peers, an_aborted_group_is_broken) {
-  ASSERT_EQ(tmap_peer_abort(windows_[0]), TMAP_OK);
-  for (std::uint32_t rank = 0; rank < ranks; ++rank) {
-    ASSERT_EQ(tmap_peer_barrier(windows_[rank], 0, streams_[rank]), TMAP_OK);
-    EXPECT_EQ(tmap_peer_last_outcome(windows_[rank], streams_[rank]), TMAP_GROUP_BROKEN);
   }
 }
 

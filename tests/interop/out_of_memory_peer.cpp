@@ -286,8 +286,20 @@ std::vector<public_call> calls_of_c_that_make_groups() {
   };
 }
 
-/// Lists calls with a window. Those that enqueue kernels get arguments that are refused: windows of
-/// the fake machine must not reach a GPU.
+/// Asks for a number that depends on the sizes of an exchange of experts.
+tmap_status ask_of_experts(tmap_status (*ask)(const tmap_expert_shape*, std::uint32_t, std::uint64_t*)) {
+  tmap_expert_shape sizes = sized<tmap_expert_shape>();
+  sizes.k = 2;
+  sizes.tokens = sizes.arrivals = 10;
+  sizes.experts = 8;
+  sizes.row_bytes = 256;
+  sizes.columns = 64;
+  std::uint64_t number = 0;
+  return ask(&sizes, 2, &number);
+}
+
+/// Lists calls with a window, and those about sizes of experts. Those that enqueue kernels get
+/// arguments that are refused: windows of the fake machine must not reach a GPU.
 std::vector<public_call> calls_of_c_with_windows() {
   using s = peers_by_handles;
   static constexpr std::uint64_t hours = 25 * 60 * 60 * 1000;
@@ -299,6 +311,20 @@ std::vector<public_call> calls_of_c_with_windows() {
               const tmap_exchange_problem problem = sized<tmap_exchange_problem>();
               return tmap_peer_exchange_rows(o.c_window, &problem, nullptr);
             }),
+      in<s>("tmap_peer_dispatch",
+            [](s& o) {
+              tmap_peer_dispatch_problem problem = sized<tmap_peer_dispatch_problem>();
+              problem.sizes = sized<tmap_expert_shape>();
+              return tmap_peer_dispatch(o.c_window, &problem, nullptr);
+            }),
+      in<s>("tmap_peer_combine",
+            [](s& o) {
+              tmap_peer_combine_problem problem = sized<tmap_peer_combine_problem>();
+              problem.sizes = sized<tmap_expert_shape>();
+              return tmap_peer_combine(o.c_window, &problem, nullptr);
+            }),
+      plain("tmap_peer_workspace_bytes", [] { return ask_of_experts(tmap_peer_workspace_bytes); }),
+      plain("tmap_peer_expert_rows", [] { return ask_of_experts(tmap_peer_expert_rows); }),
       in<s>("tmap_peer_await_pulls", [](s& o) { return tmap_peer_await_pulls(o.c_window, hours, nullptr); }),
       in<s>("tmap_peer_barrier", [](s& o) { return tmap_peer_barrier(o.c_window, hours, nullptr); }),
       in<s>("tmap_peer_self_test", [](s& o) { return tmap_peer_self_test(o.c_window, hours, nullptr); }),

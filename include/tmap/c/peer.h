@@ -2,12 +2,13 @@
 #pragma once
 
 #include <tmap/c/call.h>
+#include <tmap/c/moe.h>
 #include <tmap/c/spec.h>
 
 /// @file
 /// Groups of GPUs, their windows, and calls that all ranks make together. peer_group.hpp,
-/// peer_memory.hpp and peer_exchange.hpp describe what the functions do, who owns what, and how
-/// they fail. The C interface adds `TMAP_INVALID_HANDLE` and `TMAP_GROUP_BUSY`.
+/// peer_memory.hpp, peer_exchange.hpp and expert_parallel.hpp describe what the functions do, who
+/// owns what, and how they fail. The C interface adds `TMAP_INVALID_HANDLE` and `TMAP_GROUP_BUSY`.
 
 #ifdef __cplusplus
 extern "C" {
@@ -75,6 +76,63 @@ typedef struct tmap_exchange_problem {
   uint64_t patience_ms;  ///< 0: the default of `tmap::exchange_run`
 } tmap_exchange_problem;
 
+/// Values of `tmap_expert_shape::returned` (`tmap::expert_parallel::return_kind`).
+enum { TMAP_RETURN_SUMS = 0, TMAP_RETURN_ROWS = 1 };
+
+/// `tmap::expert_parallel::shape`: the sizes of a dispatch and its combine.
+typedef struct tmap_expert_shape {
+  uint32_t struct_size;
+  uint32_t k;            ///< choices of each token
+  uint64_t tokens;       ///< of this rank
+  uint64_t arrivals;     ///< tokens of all ranks that this rank has room for
+  uint64_t rows;         ///< that this rank has room for; 0 stands for `tmap_peer_expert_rows`
+  uint64_t columns;      ///< of a result
+  uint32_t experts;      ///< of all ranks together, a multiple of the ranks
+  uint32_t alignment;    ///< of the first row of each expert; 0 stands for 1
+  uint32_t row_bytes;    ///< of a token, a multiple of 16
+  uint32_t scales;       ///< f32 that go with each row
+  uint32_t result_type;  ///< TMAP_FLOAT_*
+  uint32_t returned;     ///< TMAP_RETURN_*
+} tmap_expert_shape;
+
+/// `tmap::expert_parallel::dispatch_problem` and the choices of `tmap::expert_parallel::run`. Its
+/// `sizes` has a `struct_size` of its own. Pointers are device memory of the caller. `x`, `out` and
+/// `workspace` lie in the user's bytes of this rank's window. Results that are null are not wanted.
+typedef struct tmap_peer_dispatch_problem {
+  uint32_t struct_size;
+  uint32_t blocks;  ///< of the kernels that move rows; 0: the default of `tmap::expert_parallel::run`
+  tmap_expert_shape sizes;
+  tmap_matrix x;             ///< [tokens] rows
+  const float* x_scales;     ///< [tokens, scales]
+  uint64_t x_scale_pitch;    ///< elements from one token's scales to the next
+  const int32_t* ids;        ///< [tokens, k]
+  const float* weights;      ///< [tokens, k]; null: all are 1
+  tmap_matrix out;           ///< [rows] rows, in the order by expert
+  float* out_scales;         ///< [rows, scales]
+  int32_t* counts;           ///< [experts of this rank]
+  int32_t* begins;           ///< [experts of this rank + 1]
+  int32_t* ends;             ///< [experts of this rank]
+  float* weight_of_row;      ///< [rows]
+  void* workspace;           ///< the same for a dispatch and its combine; aligned to 256 bytes
+  uint64_t workspace_bytes;  ///< of `tmap_peer_workspace_bytes`, at least
+  uint64_t patience_ms;      ///< of each kernel; 0: the default of `tmap::expert_parallel::run`
+} tmap_peer_dispatch_problem;
+
+/// `tmap::expert_parallel::combine_problem` and the choices of `tmap::expert_parallel::run`. Its
+/// `sizes` are those of the dispatch, and its `workspace` is the dispatch's.
+typedef struct tmap_peer_combine_problem {
+  uint32_t struct_size;
+  uint32_t blocks;  ///< as in the dispatch
+  tmap_expert_shape sizes;
+  tmap_matrix values;    ///< [rows, columns]; with TMAP_RETURN_ROWS in the window
+  const float* weights;  ///< [tokens, k]; only TMAP_RETURN_ROWS reads it here
+  tmap_matrix base;      ///< [tokens, columns]; address 0 stands for zeros
+  tmap_matrix out;       ///< [tokens, columns]
+  void* workspace;
+  uint64_t workspace_bytes;
+  uint64_t patience_ms;
+} tmap_peer_combine_problem;
+
 /// Makes a group of memory that the caller has found: `windows` has `ranks` addresses, multiples of
 /// 256, with `window_bytes` bytes each. The memory stays the caller's, and must be zero on all
 /// ranks before any rank uses a window.
@@ -114,6 +172,14 @@ TMAP_API tmap_status tmap_peer_memory_query(tmap_peer_memory window, tmap_peer_m
 /// of any rank may use the window any more.
 TMAP_API tmap_status tmap_peer_memory_destroy(tmap_peer_memory window);
 
+/// Returns the bytes of the workspace of a dispatch and its combine in a group of so many ranks, on
+/// a rank with these sizes (`tmap::expert_parallel::workspace_bytes`). Calls no CUDA.
+TMAP_API tmap_status tmap_peer_workspace_bytes(const tmap_expert_shape* sizes, uint32_t ranks, uint64_t* bytes);
+
+/// Returns the rows of `out` and `values` that this rank has room for: `sizes->rows`, or as many as
+/// its arrivals have at most (`tmap::expert_parallel::row_count`). Calls no CUDA.
+TMAP_API tmap_status tmap_peer_expert_rows(const tmap_expert_shape* sizes, uint32_t ranks, uint64_t* rows);
+
 // The calls below are collective, except for `tmap_peer_abort` and `tmap_peer_last_outcome`. The
 // current device must be the GPU of this rank. `patience_ms` 0 stands for
 // `tmap::default_peer_patience`.
@@ -121,6 +187,17 @@ TMAP_API tmap_status tmap_peer_memory_destroy(tmap_peer_memory window);
 /// `tmap::exchange_rows_async`.
 TMAP_API tmap_status tmap_peer_exchange_rows(tmap_peer_memory window, const tmap_exchange_problem* problem,
                                              tmap_stream stream);
+
+/// `tmap::expert_parallel::dispatch_async` and `combine_async`. Arrays, rows and the workspace stay
+/// the caller's. They must live, inputs unchanged and outputs unread, until the work has run in
+/// stream order. `x` may be overwritten after the combine, and `values` of TMAP_RETURN_ROWS after
+/// `tmap_peer_await_pulls`. Outputs are undefined unless `tmap_peer_last_outcome` is a success; one
+/// look after the combine is enough. Any thread may make the calls. All ranks make them in one
+/// order, so threads with one window take turns.
+TMAP_API tmap_status tmap_peer_dispatch(tmap_peer_memory window, const tmap_peer_dispatch_problem* problem,
+                                        tmap_stream stream);
+TMAP_API tmap_status tmap_peer_combine(tmap_peer_memory window, const tmap_peer_combine_problem* problem,
+                                       tmap_stream stream);
 
 /// `tmap::await_pulls_async`, `tmap::barrier_async` and `tmap::self_test_async`.
 TMAP_API tmap_status tmap_peer_await_pulls(tmap_peer_memory window, uint64_t patience_ms, tmap_stream stream);
