@@ -10,7 +10,7 @@ import page  # noqa: E402
 
 
 class Samples(unittest.TestCase):
-    counts = {"python.md": 7, "cookbook.md": 1, "pytorch_names.md": 2, "grouped_gemm_package.md": 2}
+    counts = {"python.md": 7, "cookbook.md": 2, "pytorch_names.md": 2, "grouped_gemm_package.md": 2}
 
     def test_each_runs(self):
         if not hasattr(torch.library, "get_kernel"):

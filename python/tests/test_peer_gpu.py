@@ -10,7 +10,7 @@ from pathlib import Path
 import support
 
 torch = support.need_torch_gpu()
-import peer_cases  # noqa: E402
+from expert_cases import ExpertRank  # noqa: E402
 from peer_cases import NBYTES, RANKS, Rank  # noqa: E402
 
 import tmap  # noqa: E402
@@ -19,12 +19,14 @@ from tmap import Status, peer  # noqa: E402
 # One thread serves all ranks. So it launches the calls of all ranks before it waits for a GPU.
 
 
-class ExchangeCases:
+class RankCases:
+    """Tests with the objects that `rank_of` makes of windows."""
+
     def windows(self):
         raise NotImplementedError
 
     def setUp(self):
-        self.ranks = [Rank(window) for window in self.windows()]
+        self.ranks = [self.rank_of(window) for window in self.windows()]
         self.addCleanup(self.end)
 
     def end(self):
@@ -35,6 +37,27 @@ class ExchangeCases:
     def all(self, function, *arguments, **words):
         for rank in self.ranks:
             getattr(rank, function)(*arguments, **words)
+
+    def replay_graphs(self, record):
+        """Records `record` of each rank in a graph, and replays the graphs with other inputs."""
+        self.all("write", 0)
+        for rank in self.ranks:
+            record(rank)  # the kernels are loaded
+        self.all("check", self, 0)
+        graphs = [torch.cuda.CUDAGraph() for _ in self.ranks]
+        for rank, graph in zip(self.ranks, graphs):
+            with torch.cuda.graph(graph, stream=rank.stream):
+                record(rank)
+        for call in (1, 2, 3):
+            self.all("write", call)
+            for rank, graph in zip(self.ranks, graphs):
+                with torch.cuda.stream(rank.stream):
+                    graph.replay()
+            self.all("check", self, call)
+
+
+class ExchangeCases(RankCases):
+    rank_of = Rank
 
     def test_rows_come_to_their_ranks(self):
         for call, placed in enumerate(("rank_major", "group_major", "rank_major")):
@@ -91,7 +114,37 @@ class ExchangeCases:
             self.assertTrue((of_peer == 7).all())
 
 
-class VirtualRanks(ExchangeCases, unittest.TestCase):
+class ExpertCases(RankCases):
+    returned = "sums"
+
+    def rank_of(self, window):
+        return ExpertRank(window, self.returned)
+
+    def run_calls(self):
+        for call in range(3):
+            self.all("write", call)
+            self.all("run")
+            self.all("check", self, call)
+
+    def test_tokens_come_to_their_experts_and_results_come_home(self):
+        self.run_calls()
+
+    def test_too_little_room_moves_nothing_on_any_rank(self):
+        first = self.ranks[0]
+        whole, first.sizes = first.sizes, first.sizes._replace(rows=16)
+        every_row, first.rows, first.results = (first.rows, first.results), first.rows[:16], first.results[:16]
+        self.all("write", 0)
+        self.all("run")
+        for rank in self.ranks:
+            with self.assertRaises(tmap.Error) as caught:
+                rank.window.last_outcome(stream=rank.stream)
+            self.assertEqual((caught.exception.status, caught.exception.found), (Status.PEER_OVERFLOW, 0))
+            self.assertTrue((rank.rows == -7).all())
+        first.sizes, (first.rows, first.results) = whole, every_row
+        self.run_calls()  # the group is whole
+
+
+class OnOneGpu:
     """Both ranks are on one GPU. This proves nothing about order between GPUs."""
 
     def windows(self):
@@ -103,21 +156,19 @@ class VirtualRanks(ExchangeCases, unittest.TestCase):
                   for rank in range(RANKS)]
         return [group.allocate(NBYTES) for group in groups]
 
+
+class OnTwoGpus:
+    def windows(self):
+        return [group.allocate(NBYTES) for group in peer.Group.of_process([0, 1])]
+
+
+class VirtualRanks(OnOneGpu, ExchangeCases, unittest.TestCase):
     def test_a_graph_is_replayed(self):
-        self.all("write", 0)
-        self.all("exchange")  # the kernels are loaded
-        self.all("check", self, 0)
-        graphs = [torch.cuda.CUDAGraph() for _ in self.ranks]
-        for rank, graph in zip(self.ranks, graphs):
-            with torch.cuda.graph(graph, stream=rank.stream):
-                rank.exchange()
-                rank.await_pulls()
-        for call in (1, 2, 3):
-            self.all("write", call)
-            for rank, graph in zip(self.ranks, graphs):
-                with torch.cuda.stream(rank.stream):
-                    graph.replay()
-            self.all("check", self, call)
+        def record(rank):
+            rank.exchange()
+            rank.await_pulls()
+
+        self.replay_graphs(record)
 
     def test_maps_lie_at_their_owners(self):
         window = self.ranks[0].window
@@ -140,10 +191,27 @@ class VirtualRanks(ExchangeCases, unittest.TestCase):
                 self.assertEqual([tuple(spec.dims) for spec in found], [(64, rows[0]), (64, rows[1])])
 
 
+class VirtualExperts(OnOneGpu, ExpertCases, unittest.TestCase):
+    def test_a_graph_is_replayed(self):
+        self.replay_graphs(ExpertRank.run)
+
+
+class VirtualExpertsThatReturnRows(VirtualExperts):
+    returned = "rows"
+
+
 @unittest.skipIf(torch.cuda.device_count() < 2, "needs two GPUs")
-class TwoGpus(ExchangeCases, unittest.TestCase):
-    def windows(self):
-        return [group.allocate(NBYTES) for group in peer.Group.of_process([0, 1])]
+class TwoGpus(OnTwoGpus, ExchangeCases, unittest.TestCase):
+    pass
+
+
+@unittest.skipIf(torch.cuda.device_count() < 2, "needs two GPUs")
+class ExpertsOfTwoGpus(OnTwoGpus, ExpertCases, unittest.TestCase):
+    pass
+
+
+class ExpertsOfTwoGpusThatReturnRows(ExpertsOfTwoGpus):
+    returned = "rows"
 
 
 @unittest.skipIf(torch.cuda.device_count() < 2, "needs two GPUs")

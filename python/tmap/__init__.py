@@ -12,8 +12,8 @@ Operations   `tmap.ragged`: copy, pack, pad and their inverses, rows by index, t
              products in one call; `grouped_mm_by_pointers`: products of matrices at any addresses.
 Experts      `tmap.moe`: `route` chooses the experts of each token and sorts the choices by expert,
              `combine` adds up the rows of each token.
-Groups       `tmap.peer`: groups of GPUs, memory that all of them reach, and exchanges of rows when
-             only the GPUs know how many.
+Groups       `tmap.peer`: groups of GPUs, memory that all of them reach, exchanges of rows when only
+             the GPUs know how many, and experts that are spread over the ranks.
 Faults       `faults`: the bad items that calls passed over on the device. `explain` and
              `describe_status` put a status into words. Every call takes `check="sync"`.
 Own kernels  `MapBatch.ref` is a kernel parameter; `include_dir()` has the headers for CuPy,

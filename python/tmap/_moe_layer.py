@@ -9,7 +9,7 @@ from ._epilogue import SCALED_ELEMENTS, gate_of, gate_struct
 from ._errors import check as check_call
 from ._library import lib
 from ._routing import (F32, matrix, most_rows, require_choices, require_device, results_of,
-                       routing_of, some)
+                       routing_of, shaped, some)
 
 _HALVES = ("bf16", "f16")
 _OPERANDS, _OF_BF16 = ("bf16", "f16", "f8_e4m3"), ("bf16", "f8_e4m3")  # weights; of tokens of bf16
@@ -72,13 +72,13 @@ def layer(x, gate_up, down, logits=None, *, out, ids=None, weights=None, k=None,
                              gate=gate_struct(made),
                              down=_weights_of(site, second, "down", down_bias, down_scales, half),
                              powers_of_two=bool(powers_of_two))
-    problem.out = _shaped(site.write(out, "out", half), "out", tokens.shape)
+    problem.out = shaped(site.write(out, "out", half), "out", tokens.shape)
     if base is not None:
-        problem.base = _shaped(site.read(base, "base", half), "base", tokens.shape)
+        problem.base = shaped(site.read(base, "base", half), "base", tokens.shape)
     row_count = routing.rows or most_rows(routing.tokens, experts, routing.k, routing.alignment)
     wanted = (("sorted", sorted, operand, width), ("kept", kept, half, 2 * inner),
               ("activated", activated, operand, inner), ("outputs", outputs, half, width))
-    places = {name: _shaped(site.write(array, name, dtypes), name, (row_count, columns))
+    places = {name: shaped(site.write(array, name, dtypes), name, (row_count, columns))
               for name, array, dtypes, columns in wanted if array is not None}
     if "kept" in places:
         problem.gate.kept = places["kept"]
@@ -126,9 +126,3 @@ def _block_scales(site, array, name, shape) -> c.BlockScales:
     group, line, k = (stride // view.item_bytes for stride in view.strides)
     return c.BlockScales(values=view.address, line_stride=line, k_stride=k, group_stride=group,
                          lines=SCALED_ELEMENTS)
-
-
-def _shaped(view, name, shape) -> c.Matrix:
-    if view.shape != shape:
-        raise ValueError(f"{name} is {view.shape}: it must be {shape}")
-    return matrix(view, name)

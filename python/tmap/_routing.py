@@ -79,6 +79,13 @@ def matrix(view, name) -> c.Matrix:
     return c.Matrix(address=view.address, pitch_bytes=pitch)
 
 
+def shaped(view, name, shape) -> c.Matrix:
+    """Describes a matrix that must have this shape."""
+    if view.shape != shape:
+        raise ValueError(f"{name} is {view.shape}: it must be {shape}")
+    return matrix(view, name)
+
+
 def set_given(site, problem, ids, weights, experts):
     view = packed(site.read(ids, "ids", _IDS, rank=2), "ids")
     problem.tokens, problem.k = view.shape[0], integer(view.shape[1], "k", 32)

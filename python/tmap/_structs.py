@@ -324,6 +324,28 @@ class ExchangeProblem(Sized):
                 ("patience_ms", c_uint64)]
 
 
+class ExpertShape(Sized):
+    _fields_ = [("struct_size", c_uint32), ("k", c_uint32), ("tokens", c_uint64),
+                ("arrivals", c_uint64), ("rows", c_uint64), ("columns", c_uint64),
+                ("experts", c_uint32), ("alignment", c_uint32), ("row_bytes", c_uint32),
+                ("scales", c_uint32), ("result_type", c_uint32), ("returned", c_uint32)]
+
+
+class PeerDispatchProblem(Sized):
+    _fields_ = [("struct_size", c_uint32), ("blocks", c_uint32), ("sizes", ExpertShape),
+                ("x", Matrix), ("x_scales", c_void_p), ("x_scale_pitch", c_uint64),
+                ("ids", c_void_p), ("weights", c_void_p), ("out", Matrix), ("out_scales", c_void_p),
+                ("counts", c_void_p), ("begins", c_void_p), ("ends", c_void_p),
+                ("weight_of_row", c_void_p), ("workspace", c_void_p), ("workspace_bytes", c_uint64),
+                ("patience_ms", c_uint64)]
+
+
+class PeerCombineProblem(Sized):
+    _fields_ = [("struct_size", c_uint32), ("blocks", c_uint32), ("sizes", ExpertShape),
+                ("values", Matrix), ("weights", c_void_p), ("base", Matrix), ("out", Matrix),
+                ("workspace", c_void_p), ("workspace_bytes", c_uint64), ("patience_ms", c_uint64)]
+
+
 def place(*members) -> int:
     """Returns the byte at which a member begins: place((Outer, "inner"), (Inner, "member"))."""
     return sum(getattr(kind, name).offset for kind, name in members)

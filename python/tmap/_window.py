@@ -116,11 +116,7 @@ class Window:
         `Status.PEER_OVERFLOW` on all of them. `rows` and `splits` must stay as they are until
         `await_pulls`. `blocks` is the size of the kernel, by default 16.
         """
-        site = Site(stream, rows, splits, out, out_splits)
-        if site.on_host:
-            raise ValueError("rows, out and their counts lie in the window, in device memory")
-        if site.device != self.device:
-            raise ValueError(f"rows is on device {site.device}, the window on device {self.device}")
+        site = self.site(stream, "rows", rows, splits, out, out_splits)
         sent, counts = _packed(site.read(rows, "rows"), "rows"), site.read(splits, "splits", _COUNTS)
         got = _packed(site.write(out, "out", (sent.dtype,)), "out")
         got_counts = site.write(out_splits, "out_splits", _COUNTS)
@@ -130,11 +126,27 @@ class Window:
             capacity=got.shape[0], out_splits=got_counts.address,
             groups=self._groups(counts, got_counts), placed=choice(placed, _PLACED, "placed"),
             blocks=integer(blocks, "blocks", 32), patience_ms=milliseconds(patience, "patience"))
-        self._home.inside(self._exchange, site, problem)
+        self.enqueue(lib.tmap_peer_exchange_rows, site, problem)
         return out
 
-    def _exchange(self, site: Site, problem: c.ExchangeProblem) -> None:
-        check(lib.tmap_peer_exchange_rows(self._handle, byref(problem), site.stream))
+    def site(self, stream, first: str, *arrays) -> Site:
+        """Returns the device and stream of a call with these arrays, of which `first` is the first
+        one's name."""
+        made = Site(stream, *arrays)
+        if made.on_host:
+            raise ValueError(f"{first} is in memory of the host: calls with a window take arrays in "
+                             "device memory")
+        if made.device != self.device:
+            raise ValueError(f"{first} is on device {made.device}, the window on device "
+                             f"{self.device}")
+        return made
+
+    def enqueue(self, function, site: Site, problem) -> None:
+        """Calls a function of the library that takes a problem, on the window's device."""
+        self._home.inside(self._enqueue, function, site, problem)
+
+    def _enqueue(self, function, site: Site, problem) -> None:
+        check(function(self._handle, byref(problem), site.stream))
         site.done()
 
     def _groups(self, splits: View, out_splits: View) -> int:

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Groups of GPUs (docs/peers.md). A `Group` is one *rank* of a group, and makes *windows*: memory
 of equal size on every rank that all ranks reach. `Window.exchange_rows` sends rows to all ranks,
-when only the GPUs know how many.
+when only the GPUs know how many. `dispatch` sends tokens to experts on all ranks, and `combine`
+brings their results home.
 
 Each rank needs a `Group` of its own. There are four ways to make one:
 
@@ -22,12 +23,13 @@ from typing import Any, List, Optional, Sequence
 from . import _structs as c
 from ._driver import Home
 from ._errors import check
+from ._experts import ExpertShape, combine, dispatch
 from ._library import lib
 from ._numbers import integer, integers, milliseconds
 from ._torch_groups import communicator_of
 from ._window import Window, WindowArray
 
-__all__ = ["Group", "Window", "WindowArray", "new_id"]
+__all__ = ["ExpertShape", "Group", "Window", "WindowArray", "combine", "dispatch", "new_id"]
 
 _ID_BYTES = ctypes.sizeof(c.PeerId)
 

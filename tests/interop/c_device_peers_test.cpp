@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests groups of the C interface on a GPU: rows and tokens that come to their ranks, and what comes
-// home from experts.
+// Tests groups of the C interface on a GPU: rows and tokens that come to their ranks, and results
+// that come home from experts.
 #include <gtest/gtest.h>
 #include <tmap/tmap.h>
 

@@ -90,6 +90,26 @@ tmap::result<void> exchange_on_two_gpus(const std::vector<tmap::peer_memory>& wi
 }
 // [exchange_all]
 
+// [expert_places]
+/// Parts of a window, in bytes from its beginning. The tokens come first.
+struct expert_places {
+  std::uint64_t rows;     // by expert
+  std::uint64_t scratch;  // of both calls
+  std::uint64_t end;
+};
+
+tmap::result<expert_places> place_experts(const tmap::expert_parallel::shape& sizes, std::uint32_t ranks) {
+  const auto bytes = tmap::expert_parallel::workspace_bytes(sizes, ranks);
+  if (!bytes) return tmap::failure{bytes.error()};
+  const auto after = [](std::uint64_t begin, std::uint64_t count) { return begin + (count + 255) / 256 * 256; };
+  expert_places at{};
+  at.rows = after(0, sizes.tokens * sizes.row_bytes);
+  at.scratch = after(at.rows, tmap::expert_parallel::row_count(sizes, ranks) * sizes.row_bytes);
+  at.end = at.scratch + *bytes;
+  return at;
+}
+// [expert_places]
+
 /// Addresses: x, rows and scratch lie in the window, the others in any memory of this GPU.
 struct expert_buffers {
   std::uint64_t x, rows, results, out;
@@ -127,6 +147,17 @@ TEST(group_samples, experts_refuse_sizes_of_no_rows) {
   ASSERT_TRUE(window.has_value());
   const auto refused = layer_of_experts(*window, {.k = 2, .experts = 8}, {}, cuda::stream_ref{cudaStream_t{}});
   EXPECT_EQ(refused.error().argument.view(), "problem.sizes.row_bytes");
+}
+
+TEST(group_samples, parts_of_a_window_of_experts_do_not_overlap) {
+  const tmap::expert_parallel::shape sizes{
+      .tokens = 100, .k = 2, .experts = 8, .arrivals = 200, .row_bytes = 48, .columns = 64};
+  const auto at = place_experts(sizes, 2);
+  ASSERT_TRUE(at.has_value());
+  EXPECT_EQ(at->rows, 4864u);
+  EXPECT_EQ(at->scratch, 4864u + 400 * 48);
+  EXPECT_EQ(at->end, at->scratch + tmap::expert_parallel::workspace_bytes(sizes, 2).value());
+  EXPECT_EQ(place_experts(sizes, 3).error().argument.view(), "sizes.experts");
 }
 
 TEST(group_samples, owners_are_checked_on_the_host) {
