@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Experts that are spread over the ranks of a group: tokens go to them, and results come home."""
 from ctypes import byref, c_uint64
+from functools import lru_cache
 from typing import NamedTuple, Optional
 
 from . import _dlpack
@@ -43,6 +44,9 @@ class ExpertShape(NamedTuple):
     result_type: str = "bf16"
     returned: str = "sums"
 
+    # Each call needs these, and a program has few shapes. So results are kept.
+
+    @lru_cache(maxsize=1024)
     def to_c(self) -> c.ExpertShape:
         columns = self.columns if self.result_columns is None else self.result_columns
         row_bytes = integer(self.columns, "columns", 32) * _dlpack.item_bytes(type_name(self.dtype))
@@ -56,10 +60,12 @@ class ExpertShape(NamedTuple):
             result_type=choice(type_name(self.result_type), FLOATS, "result_type"),
             returned=choice(self.returned, _RETURNED, "returned"))
 
+    @lru_cache(maxsize=1024)
     def row_count(self, ranks: int) -> int:
         """Returns the rows of the `out` of a `dispatch`, in a group of so many ranks."""
         return self._asked(lib.tmap_peer_expert_rows, ranks)
 
+    @lru_cache(maxsize=1024)
     def workspace_bytes(self, ranks: int) -> int:
         """Returns the bytes of the workspace, in a group of so many ranks."""
         return self._asked(lib.tmap_peer_workspace_bytes, ranks)

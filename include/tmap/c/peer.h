@@ -85,7 +85,7 @@ typedef struct tmap_expert_shape {
   uint32_t k;            ///< choices of each token
   uint64_t tokens;       ///< of this rank
   uint64_t arrivals;     ///< tokens of all ranks that this rank has room for
-  uint64_t rows;         ///< that this rank has room for; 0 stands for `tmap_peer_expert_rows`
+  uint64_t rows;         ///< that this rank has room for; 0: as many as its arrivals have at most
   uint64_t columns;      ///< of a result
   uint32_t experts;      ///< of all ranks together, a multiple of the ranks
   uint32_t alignment;    ///< of the first row of each expert; 0 stands for 1
