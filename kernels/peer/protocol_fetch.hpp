@@ -54,11 +54,17 @@ struct list_part {
   std::uint32_t entries;
 };
 
-/// Deals the parts of a list among the blocks.
+/// Deals the parts of a list among the blocks. A short list has short parts, so that every block has
+/// one.
 template <class Link>
 class list_walk {
  public:
-  TMAP_HOST_DEVICE list_walk(Link& link, const fetch_request& request) : link_(link), request_(request) {}
+  TMAP_HOST_DEVICE list_walk(Link& link, const fetch_request& request) : link_(link), request_(request) {
+    std::uint64_t all = 0;
+    for (std::uint32_t source = 0; source < link.ranks(); ++source) all += count(source);
+    const std::uint64_t share = (all + request.call.blocks - 1) / request.call.blocks;
+    most_ = share < request.entries ? static_cast<std::uint32_t>(share) : request.entries;
+  }
 
   /// Returns the next part of this block.
   TMAP_HOST_DEVICE list_part next() {
@@ -66,7 +72,7 @@ class list_walk {
       if (!begun_) begin();
       while (at_ < count_) {
         const std::uint32_t left = count_ - at_;
-        const list_part part{source_, first_ + at_, left < request_.entries ? left : request_.entries};
+        const list_part part{source_, first_ + at_, left < most_ ? left : most_};
         at_ += part.entries;
         if (number_++ % request_.call.blocks == request_.call.block) return part;
       }
@@ -89,6 +95,7 @@ class list_walk {
 
   Link& link_;
   const fetch_request& request_;
+  std::uint32_t most_;  ///< entries of a part
   std::uint32_t turn_{0};
   bool begun_{false};
   std::uint32_t source_{0};

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <random>
+#include <vector>
 
 #include "peer/experts_case.hpp"
 #include "peer/explored.hpp"
@@ -263,6 +264,37 @@ TEST(protocol_experts, a_list_of_rows_and_places_that_are_not_there_moves_nothin
   ranks::program hostile;
   for (std::uint32_t rank = 0; rank < 2; ++rank) hostile.threads.push_back({rank, rank, hostile_fetch::run});
   expect_at_random(hostile, 50);
+}
+
+/// Runs the walks of all blocks over a list of rank 0 alone. Returns the entries of each block.
+std::vector<std::uint32_t> entries_of_blocks(model_link& link, std::uint32_t entries, std::uint32_t blocks) {
+  kernels::peer::fetch_request request{};
+  request.arrived = peer_header_bytes;
+  request.entries = 4;
+  request.call.blocks = blocks;
+  link.store(0, request.arrived, entries);
+  std::vector<std::uint32_t> taken(blocks);
+  for (request.call.block = 0; request.call.block < blocks; ++request.call.block) {
+    kernels::peer::list_walk<model_link> walk(link, request);
+    for (auto part = walk.next(); part.entries != 0; part = walk.next()) {
+      link.expect(part.entries <= request.entries, "shared memory holds the part");
+      taken[request.call.block] += part.entries;
+    }
+  }
+  return taken;
+}
+
+TEST(protocol_experts, blocks_share_lists_of_any_length) {
+  ranks::program walks;
+  walks.ranks = 1;
+  walks.threads.push_back({0, 0, [](model_link& link) {
+                             using shares = std::vector<std::uint32_t>;
+                             link.expect(entries_of_blocks(link, 0, 3) == shares{0, 0, 0}, "nothing to do");
+                             link.expect(entries_of_blocks(link, 2, 3) == shares{1, 1, 0}, "an entry each");
+                             link.expect(entries_of_blocks(link, 8, 3) == shares{3, 3, 2}, "a short list");
+                             link.expect(entries_of_blocks(link, 15, 3) == shares{7, 4, 4}, "a long list");
+                           }});
+  expect_always(walks);
 }
 
 TEST(protocol_experts, a_record_of_an_expert_that_is_not_there_has_no_choice) {
