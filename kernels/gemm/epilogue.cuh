@@ -9,6 +9,9 @@
 // Sums that are only rounded to 16 bits take a straight way. All else takes loops over quarters, 32
 // columns each, which are not unrolled: their code exists once for all sums. Where an index names
 // the rows of C, the warp stores its staging tile itself, without a map.
+//
+// One kind of results needs two warps: e4m3 of gates in a tile of 64 rows, of which each consumer
+// has half of the columns that share a scale (results/shared_rows.cuh).
 
 #include <tmap/device/acquire.cuh>
 #include <tmap/device/ptx.cuh>
@@ -21,13 +24,13 @@
 
 #include "kernels/gemm/gemm_group.hpp"
 #include "kernels/gemm/results/indexed_rows.cuh"
+#include "kernels/gemm/results/shared_rows.cuh"
 #include "kernels/gemm/results/staging.cuh"
 #include "kernels/gemm/results/thread_results.cuh"
 #include "kernels/gemm/tile_math.hpp"
 
 namespace tmap::kernels {
 
-inline constexpr std::uint32_t staged_results = 2;
 inline constexpr std::uint32_t alignment_of_swizzle = 1024;
 
 /// One warp's stores. It acquires the maps of C after the main loop, when the stores of the
@@ -144,7 +147,7 @@ class result_store {
     const thread_sums results(shape, record, place);
     if constexpr (!Scatters) {
       if (HasEpilogue && work.type == gemm::result_type::f8_e4m3) {
-        store_e4m3(results, sums, row, place, order);
+        store_e4m3(results, sums, row, place, order, gate.function != gemm::gate_function::none);
         return false;
       }
     }
@@ -253,34 +256,46 @@ class result_store {
     }
   }
 
-  /// A staged tile has the 128 columns that share a scale.
+  /// A staged tile has the 128 columns that share a scale. A gate leaves a warp of fewer sums half
+  /// of these columns. The plan then has tiles of 64 rows, and a partner holds the other half.
   template <gemm::operand_type Type, std::uint32_t Count>
   __device__ void store_e4m3(const thread_results<Type, Scatters>& results, const float (&sums)[Count],
-                             std::uint32_t row, const result_place& place, result_order order) {
+                             std::uint32_t row, const result_place& place, result_order order, bool has_gate) {
     constexpr std::uint32_t tile_quarters = gemm::scaled_results / quarter_columns;
+    const bool is_joint = Count < gemm::scaled_results && has_gate;
+    const row_partner partner(tiles_);
 #pragma unroll 1
     for (std::uint32_t first = 0; first < Count / quarter_sums; first += tile_quarters) {
       const std::uint32_t column = place.column + first * quarter_columns;
-      if (column >= place.columns) break;
-      const std::uint32_t columns = place.columns - column;
+      if (column >= place.columns && !is_joint) break;
+      const std::uint32_t columns = max(place.columns, column) - column;
       float quarter[quarter_sums];
       float factors[2];
-      if (results.has_given_scales()) {
-        results.read_scales(factors, column);
-      } else {
-        std::uint32_t largest[2] = {};
+      std::uint32_t largest[2] = {};
+      if (!results.has_given_scales()) {
 #pragma unroll 1
         for (std::uint32_t i = 0; i < tile_quarters && i * quarter_columns < columns; ++i) {
           take(quarter, sums, first + i);
           results.add_largest(largest, quarter, columns - i * quarter_columns, order);
         }
-        results.write_scales(factors, largest, place, column);
       }
-      unsigned char* const tile = take_tile();
+      if (is_joint) {
+        wait_tiles<0>();
+        partner.join(largest);
+      }
+      const bool is_second = is_joint && partner.is_second();
+      results.find_scales(factors, largest, place, column, !is_second);
+      unsigned char* const tile = is_joint ? take_common_tile(partner) : take_tile();
+      const std::uint32_t first_byte = is_second ? swizzle_bytes / 2 : 0;
 #pragma unroll 1
       for (std::uint32_t i = 0; i < tile_quarters && i * quarter_columns < columns; ++i) {
         take(quarter, sums, first + i);
-        stage_e4m3(tile, i * quarter_columns, quarter, factors, order);
+        stage_e4m3(tile, first_byte + i * quarter_columns, quarter, factors, order);
+      }
+      if (is_joint) {
+        device::fence_shared_writes();
+        partner.meet();
+        if (is_second) return;
       }
       store_tile(map_, tile, column, row);
     }
@@ -351,6 +366,13 @@ class result_store {
     next_ = (next_ + 1) % staged_results;
     wait_tiles<staged_results - 1>();
     return tile;
+  }
+
+  /// Returns the tile that two warps fill, the first one of one of them. All stores have read their
+  /// tiles. The next tile that `take_tile` returns is the second one.
+  __device__ unsigned char* take_common_tile(const row_partner& partner) {
+    next_ = 1;
+    return partner.common_tile();
   }
 
   /// Commits an empty group of stores for a tile that the warp stored itself. `take_tile` counts
