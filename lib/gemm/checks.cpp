@@ -209,8 +209,8 @@ void check_plan(arguments& given, const row_problem& problem, const run& with) {
   const std::optional<std::uint32_t> plan = with.choices.plan;
   if (!plan || !given || is_plan_of(problem, *plan)) return;
   given.refuse(argument{"choices"}.member("plan"),
-               "is {found}, whose warps do not hold the 128 results of a row that share a scale; with gates and C of "
-               "f8_e4m3 only plan {allowed} is legal",
+               "is {found}, whose tiles do not hold the 128 results of a row that share a scale; with gates and C of "
+               "f8_e4m3 plan {allowed} is legal, as is every other whose tiles have 256 columns",
                *plan, choose_plan(problem));
 }
 

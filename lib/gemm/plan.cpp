@@ -118,14 +118,13 @@ map_specs own_maps(const Problem& problem, const gemm_plan& plan) {
 }  // namespace
 
 bool is_plan_of(const row_problem& problem, std::uint32_t plan) {
-  const gemm_plan& of = gemm_plans[plan];
-  const std::uint64_t share = of.tile_m == piece_lines ? of.tile_n / 2 : of.tile_n;
-  return problem.c_type != result_type::f8_e4m3 || kernels::results_of_row(problem, share) >= scaled_results;
+  const std::uint64_t results = kernels::results_of_row(problem, gemm_plans[plan].tile_n);
+  return problem.c_type != result_type::f8_e4m3 || results >= scaled_results;
 }
 
 std::uint32_t choose_plan(const row_problem& problem) {
-  if (!is_plan_of(problem, flat)) return pairs;
-  return choose(problem.groups, parts(problem.rows, problem.groups), problem.n);
+  const std::uint32_t chosen = choose(problem.groups, parts(problem.rows, problem.groups), problem.n);
+  return is_plan_of(problem, chosen) ? chosen : pairs;
 }
 
 std::uint32_t choose_plan(const column_problem& problem) {

@@ -18,7 +18,7 @@ std::uint32_t choose_plan(const column_problem& problem);
 std::uint32_t choose_plan(const weight_problem& problem);
 std::uint32_t choose_plan(const pointer_problem& problem);
 
-/// Returns whether a plan can do the problem: results that share a scale belong to one warp.
+/// Returns whether a plan can do the problem: results that share a scale belong to one tile.
 bool is_plan_of(const row_problem& problem, std::uint32_t plan);
 
 /// Arguments of `make_template`. Where each group has a map of its own, the extents are 1.

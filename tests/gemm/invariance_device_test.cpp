@@ -121,6 +121,54 @@ INSTANTIATE_TEST_SUITE_P(
                        ::testing::Values(b_layout::n_by_k),
                        ::testing::Values(sums_up::in_f32, sums_up::fast, sums_up::with_block_scales), every_end));
 
+class invariant_scaled_results : public gemm_test,
+                                 public ::testing::WithParamInterface<std::tuple<operand_type, gate_columns>> {};
+
+TEST_P(invariant_scaled_results, a_row_and_its_scales_have_the_same_bits_with_any_other_rows_in_any_plan) {
+  row_settings with;
+  std::tie(with.type, with.gates.columns) = GetParam();
+  with.gates.function = gate_function::silu;
+  with.c_type = result_type::f8_e4m3;
+  with.block_scales = with.type == operand_type::f8_e4m3;
+  with.format = offset_format::begins_and_counts;
+  with.sizes = invariance_sizes;
+  with.n = 768;
+  with.k = 784;
+  row_case made(with);
+  rows_on_device device(made);
+  const std::uint64_t blocks = with.c_columns() / scaled_results;
+  const std::vector<float> untouched(made.rows() * blocks, -77);
+  const device_array<float> scales(untouched);
+  device.set_scales({scales.data(), blocks, 1});
+  TMAP_ASSERT_OK(device.enqueue(nullptr, 0));
+  const host_matrix whole = device.output();
+  const std::vector<float> of_whole = scales.download();
+  const std::vector<std::int64_t> begins(made.offsets().begin(), made.offsets().begin() + with.groups());
+  std::mt19937_64 random = tmap::testing::run_random(25);
+  for (std::uint32_t round = 0; round < 12; ++round) {
+    device.set_offsets(made, parts_of(random, begins, with.sizes, 1));
+    scales.upload(untouched);
+    const std::uint32_t plan = round % plan_count();
+    if (!is_legal(with, plan)) continue;
+    TMAP_ASSERT_OK(device.enqueue(nullptr, plan));
+    EXPECT_EQ(first_difference(device.output(), whole, rows_of(whole, made.judged())), -1)
+        << "round " << round << ", plan " << plan_name(plan);
+    std::vector<float> want = untouched;
+    for (const judged_group& group : made.judged()) {
+      const auto first = static_cast<std::ptrdiff_t>(group.begin * blocks);
+      const auto end = static_cast<std::ptrdiff_t>(group.end * blocks);
+      std::copy(of_whole.begin() + first, of_whole.begin() + end, want.begin() + first);
+    }
+    EXPECT_EQ(scales.download(), want) << "round " << round << ", plan " << plan_name(plan);
+    device.memory().expect(made.judged());
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(gates, invariant_scaled_results,
+                         ::testing::Combine(::testing::Values(operand_type::bf16, operand_type::f16,
+                                                              operand_type::f8_e4m3),
+                                            ::testing::Values(gate_columns::halves, gate_columns::interleaved)));
+
 class invariant_weights : public gemm_test,
                           public ::testing::WithParamInterface<std::tuple<operand_type, a_layout, b_layout>> {};
 

@@ -91,13 +91,18 @@ void expect_scaled(row_settings with, bool by_columns, bool are_powers_of_two) {
   const std::vector<float> before = scales.values;
   quantize(made, in_f32, want, scales, are_powers_of_two);
   device.set_scales({on_device.data(), scales.row_stride, scales.column_stride, are_powers_of_two});
+  std::vector<unsigned char> kept;
   for (std::uint32_t plan = 0; plan < plan_count(); ++plan) {
-    if (with.has_gates() && plan != 0) continue;  // others are refused
+    if (!is_legal(with, plan)) continue;
     device.reset_output();
+    device.reset_kept();
     on_device.upload(before);
     TMAP_ASSERT_OK(device.enqueue(nullptr, plan));
     EXPECT_EQ(device.output().bytes(), want.bytes()) << plan_name(plan) << ": " << text_of(with);
     EXPECT_EQ(on_device.download(), scales.values) << plan_name(plan) << ": " << text_of(with);
+    if (plan == 0) kept = device.kept().bytes();
+    EXPECT_EQ(device.kept().bytes(), kept) << plan_name(plan) << ": " << text_of(with);
+    EXPECT_EQ(kept != made.kept().bytes(), with.kept) << text_of(with);
   }
   device.reset_output();
   TMAP_ASSERT_OK(device.enqueue(nullptr));
@@ -129,7 +134,7 @@ void expect_given(row_settings with, std::uint64_t row_stride, std::uint64_t col
   device.set_scales(
       {.values = on_device.data(), .row_stride = row_stride, .column_stride = column_stride, .are_given = true});
   for (std::uint32_t plan = 0; plan < plan_count(); ++plan) {
-    if (with.has_gates() && plan != 0) continue;  // others are refused
+    if (!is_legal(with, plan)) continue;
     device.reset_output();
     TMAP_ASSERT_OK(device.enqueue(nullptr, plan));
     EXPECT_EQ(device.output().bytes(), want.bytes()) << plan_name(plan) << ": " << text_of(with);
@@ -169,6 +174,26 @@ TEST_P(grouped_scaled_results, of_gates) {
       with.gates.columns = columns;
       with.column_scales = true;
       expect_scaled(with, true, n % 64 == 0);
+    }
+  }
+}
+
+/// Two consumers have the same rows of a tile of 64 rows, and share scales. Groups end at each row
+/// of such a tile and around its end. Each block takes several tiles. The columns leave both
+/// consumers, or one of them, a part of the last block of results that share a scale.
+TEST_P(grouped_scaled_results, of_gates_with_any_number_of_rows) {
+  std::vector<std::int64_t> sizes{0, 127, 128, 129, 0, 191, 193};
+  for (std::int64_t rows = 66; rows > 0; --rows) sizes.push_back(rows);
+  for (const auto columns : {gate_columns::halves, gate_columns::interleaved}) {
+    for (const std::uint64_t n : {288, 416, 640}) {
+      row_settings with = settings();
+      with.sizes = sizes;
+      with.n = n;
+      with.k = 64;
+      with.gates.function = gate_function::silu;
+      with.gates.columns = columns;
+      with.kept = n != 416;
+      expect_scaled(with, n == 288, n == 640);
     }
   }
 }
@@ -222,6 +247,51 @@ TEST_P(grouped_scaled_results, of_nan) {
       EXPECT_TRUE(std::isfinite(found[row * 2]) && std::isnan(found[row * 2 + 1])) << row;
       for (std::uint64_t column = 0; column < with.n; ++column) {
         EXPECT_EQ(std::isnan(got.at(row, column)), column >= scaled_results) << row << ", " << column;
+      }
+    }
+  }
+}
+
+/// The results that share a scale come from two consumers in tiles of 64 rows. Both see what is not
+/// finite in either half, and nothing else of it.
+TEST_P(grouped_scaled_results, of_gates_of_nan_and_infinity) {
+  for (const auto columns : {gate_columns::halves, gate_columns::interleaved}) {
+    row_settings with = settings();
+    with.c_type = result_type::f8_e4m3;
+    with.sizes = {20, 1};
+    with.n = 4 * 2 * scaled_results;
+    with.column_scales = true;
+    with.gates.function = gate_function::silu;
+    with.gates.columns = columns;
+    const row_case made(with);
+    rows_on_device device(made);
+    std::vector<float> factors = made.column_scales();
+    for (std::uint64_t group = 0; group < 2; ++group) {
+      float* const of_group = factors.data() + group * with.n;
+      of_group[with.gate_column(10)] = std::numeric_limits<float>::quiet_NaN();
+      of_group[with.value_column(scaled_results + 70)] = std::numeric_limits<float>::infinity();
+      of_group[with.gate_column(3 * scaled_results + 64)] = std::numeric_limits<float>::quiet_NaN();
+    }
+    const device_array<float> spoiled(factors);
+    const std::vector<float> before(made.rows() * 4, untouched);
+    const device_array<float> scales(before);
+    device.set_scales({scales.data(), 4, 1, false});
+    row_problem problem = device.problem();
+    problem.epilogue.column_scales = spoiled.data();
+    for (std::uint32_t plan = 0; plan < plan_count(); ++plan) {
+      if (!is_legal(with, plan)) continue;
+      device.reset_output();
+      scales.upload(before);
+      TMAP_ASSERT_OK(multiply(problem, device.memory().on(nullptr, plan)));
+      const host_matrix got = device.output();
+      const std::vector<float> found = scales.download();
+      for (std::uint64_t row = 0; row < 21; ++row) {
+        for (std::uint64_t column = 0; column < with.c_columns(); ++column) {
+          const std::uint64_t block = column / scaled_results;
+          EXPECT_EQ(std::isnan(got.at(row, column)), block != 2) << plan_name(plan) << " " << row << ", " << column;
+          EXPECT_EQ(std::isnan(found[row * 4 + block]), block != 2) << plan_name(plan) << " " << row << ", " << block;
+        }
+        EXPECT_TRUE(found[row * 4 + 2] > 0) << plan_name(plan) << " " << row;
       }
     }
   }

@@ -149,6 +149,23 @@ TEST(grouped_plan, goes_by_the_rows_of_a_group_and_the_tiles_of_all) {
   EXPECT_EQ(name_of(66, 66 * 128, 264), "128x256 pairs") << "two tiles of columns a group";
 }
 
+TEST(grouped_plan, of_scaled_results_holds_what_shares_a_scale) {
+  const auto name_of = [](gate_function function, std::uint64_t rows) {
+    row_problem problem = rows_of(operand_type::f8_e4m3, b_layout::n_by_k, function, rows, 512, 64);
+    problem.groups = 4;
+    problem.c_type = result_type::f8_e4m3;
+    const std::uint32_t plan = choose_plan(problem);
+    EXPECT_TRUE(is_plan_of(problem, plan));
+    return std::string{kernels::gemm_plans[plan].name};
+  };
+  EXPECT_EQ(name_of(gate_function::silu, 4), "64x256");
+  EXPECT_EQ(name_of(gate_function::silu, 4 * 64), "64x256");
+  EXPECT_EQ(name_of(gate_function::silu, 4 * 64 + 1), "128x256 pairs") << "a tile of 128x128 has 64 results of a row";
+  EXPECT_EQ(name_of(gate_function::silu, 100000), "128x256 pairs");
+  EXPECT_EQ(name_of(gate_function::none, 4 * 64), "64x256");
+  EXPECT_EQ(name_of(gate_function::none, 4 * 64 + 1), "128x128");
+}
+
 TEST(grouped_maps, of_weights_are_legal) {
   for (const std::uint64_t side : {8, 264, 7168}) {
     weight_problem made;

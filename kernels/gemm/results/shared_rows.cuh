@@ -28,9 +28,8 @@ class row_partner {
   /// Waits for the partner. What both wrote to shared memory before is then known to both.
   __device__ void meet() const { __barrier_sync_count(1 + threadIdx.x / 32 % warpgroup_warps, 2 * 32); }
 
-  /// Sets `largest` to the larger ones of both warps, lane by lane. No store may read a staging tile
-  /// of this warp. The second staging tiles pass the numbers on. They are free again after the next
-  /// meeting.
+  /// Sets `largest` to the larger ones of both warps, lane by lane. The second staging tiles pass
+  /// the numbers on, so no store may read those of this warp. They are free after the next meeting.
   __device__ void join(std::uint32_t (&largest)[2]) const {
     const std::uint32_t lane = threadIdx.x % 32;
     reinterpret_cast<uint2*>(tiles_ + strip_bytes)[lane] = make_uint2(largest[0], largest[1]);

@@ -250,18 +250,17 @@ class thread_results {
   __device__ bool has_given_scales() const {
     return work_.scales.are_given;
   }
-  /// Sets `factors` to the reciprocals of the scales of 128 results of each row half. These are given,
-  /// or follow from the largest results and are written if `writes`. Even lanes work for the first
-  /// row half and odd ones for the second, because the code for a scale is long.
+  /// Sets `factors` to the reciprocals of the scales of 128 results of each row half. Scales are
+  /// given, or follow from the largest results and are written if `writes`. Even lanes work for the
+  /// first row half and odd ones for the second, so the long code for a scale exists once.
   __device__ void find_scales(float (&factors)[2], const std::uint32_t (&largest)[2], const result_place& place,
                               std::uint32_t column, bool writes) const {
     const bool is_second = lane_column() % 2 != 0;
     const std::uint32_t row =
         place.row + place_sum(threadIdx.x / 32 % 4, threadIdx.x % 32, 0).row + (is_second ? 8 : 0);
-    float& scale = scale_at(min(row, record_.m - 1), column);
     float inverse = 0;
     if (has_given_scales()) {
-      inverse = __frcp_rn(scale);
+      inverse = __frcp_rn(scale_at(min(row, record_.m - 1), column));
     } else {
       constexpr float most = tmap::detail::largest_f8(ragged::value_type::f8_e4m3);
       std::uint32_t top = is_second ? largest[1] : largest[0];
@@ -270,7 +269,7 @@ class thread_results {
       const tmap::detail::block_scale made =
           tmap::detail::scale_of(__uint_as_float(top), most, work_.scales.are_powers_of_two);
       inverse = made.inverse;
-      if (writes && row < record_.m && lane_column() < 2) scale = made.scale;
+      if (writes && row < record_.m && lane_column() < 2) scale_at(row, column) = made.scale;
     }
     const float other = __shfl_xor_sync(~0u, inverse, 1);
     factors[0] = is_second ? other : inverse;
