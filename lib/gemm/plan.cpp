@@ -22,6 +22,9 @@ using kernels::swizzle_bytes;
 constexpr std::uint32_t pairs = 0;
 constexpr std::uint32_t square = 1;
 constexpr std::uint32_t flat = 2;
+// Groups that have more rows on average often have more than a flat tile has. Then they take two
+// tiles, and B is read twice.
+constexpr std::uint64_t most_average_flat_rows = gemm_plans[flat].tile_m * 7 / 8;
 // With fewer tiles of pairs, many multiprocessors of a Hopper GPU would have none.
 constexpr std::uint64_t few_tiles = tmap::detail::hopper_multiprocessors;
 
@@ -31,10 +34,12 @@ std::uint64_t parts(std::uint64_t of, std::uint64_t size) {
   return (of + size - 1) / size;
 }
 
-std::uint32_t choose(std::uint64_t groups, std::uint64_t rows_per_group, std::uint64_t columns) {
-  if (rows_per_group <= gemm_plans[flat].tile_m) return flat;
+std::uint32_t choose(std::uint64_t groups, std::uint64_t rows_per_group, std::uint64_t columns,
+                     std::uint64_t most_flat_rows = gemm_plans[flat].tile_m) {
   const gemm_plan& plan = gemm_plans[pairs];
-  return groups * parts(rows_per_group, plan.tile_m) * parts(columns, plan.tile_n) < few_tiles ? square : pairs;
+  const bool has_few_tiles = groups * parts(rows_per_group, plan.tile_m) * parts(columns, plan.tile_n) < few_tiles;
+  if (rows_per_group <= (has_few_tiles ? gemm_plans[flat].tile_m : most_flat_rows)) return flat;
+  return has_few_tiles ? square : pairs;
 }
 
 element_type elements_of(operand_type type) {
@@ -123,7 +128,8 @@ bool is_plan_of(const row_problem& problem, std::uint32_t plan) {
 }
 
 std::uint32_t choose_plan(const row_problem& problem) {
-  const std::uint32_t chosen = choose(problem.groups, parts(problem.rows, problem.groups), problem.n);
+  const std::uint64_t average_rows = parts(problem.rows, problem.groups);
+  const std::uint32_t chosen = choose(problem.groups, average_rows, problem.n, most_average_flat_rows);
   return is_plan_of(problem, chosen) ? chosen : pairs;
 }
 

@@ -144,6 +144,9 @@ TEST(grouped_plan, goes_by_the_rows_of_a_group_and_the_tiles_of_all) {
   };
   EXPECT_EQ(name_of(4, 4 * 64, 512), "64x256");
   EXPECT_EQ(name_of(4, 4 * 64 + 1, 512), "128x128") << "one group at least has 65 rows";
+  EXPECT_EQ(name_of(66, 66 * 56, 512), "64x256");
+  EXPECT_EQ(name_of(66, 66 * 56 + 1, 512), "128x256 pairs") << "some of these groups have more than 64 rows";
+  EXPECT_EQ(name_of(66, 66 * 64, 256), "64x256") << "66 tiles";
   EXPECT_EQ(name_of(1, 131 * 128, 256), "128x128");
   EXPECT_EQ(name_of(1, 131 * 128 + 1, 256), "128x256 pairs") << "132 tiles, the last of one row";
   EXPECT_EQ(name_of(66, 66 * 128, 264), "128x256 pairs") << "two tiles of columns a group";
