@@ -69,15 +69,17 @@ class MapBatch:
     _handle = _NO_HANDLE
 
     def __init__(self, handle: c.Handle, count: int, home: Home, device: int,
-                 described: Optional[View], stream: int, header: Optional[Tuple[int, Any]] = None):
+                 described: Optional[View], stream: int, header: Optional[Tuple[int, Any]] = None,
+                 spec=None):
         """`described` is the array with its owner, `stream` the stream of the encode, `header` its
-        address and owner."""
+        address and owner, `spec` what all maps have in common."""
         self._handle = handle
         self._count = count
         self._home = home
         self._described = described
         self._stream, self._streams = stream, {stream}
         self._header = header
+        self.spec = spec  # its address and outermost dim belong to no map
         self.device = device
 
     def __len__(self) -> int:

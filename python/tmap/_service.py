@@ -34,6 +34,7 @@ class Template:
     """The common part of the maps of a batch, and the fields that each may change. Thread-safe."""
 
     def __init__(self, spec: TensorSpec, fields: int):
+        self.spec = spec
         self._handle = c.Handle()
         check(lib.tmap_template_create(byref(spec.to_c()), fields, byref(self._handle)))
 
@@ -148,7 +149,8 @@ class MapService:
         call = call_on(site.stream, workspace, plan.workspace_bytes, reports)
         check(lib.tmap_service_encode(self._handle, plan.template.handle, source, plan.count,
                                       byref(handle), call))
-        batch = MapBatch(handle, plan.count, self._home, site.device, rows, site.stream, header)
+        batch = MapBatch(handle, plan.count, self._home, site.device, rows, site.stream, header,
+                         plan.template.spec)
         site.done()
         return batch
 
