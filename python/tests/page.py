@@ -7,12 +7,14 @@ from pathlib import Path
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 
 
-NEEDS = {"import cupy": "cupy", "from cuda.core": "cuda.core", 'device="cuda"': "torch"}  # the first that a sample has
+# The first of these words that a sample has names the library.
+NEEDS = {"from numba": "numba", "import triton": "triton", "import cupy": "cupy", "from cuda.core": "cuda.core",
+         'device="cuda"': "torch"}
 
 
 def samples(library, page="python.md"):
-    """Returns samples of a page by the line where each begins. `library` is cupy, cuda.core or
-    torch, or None for samples that need no GPU."""
+    """Returns samples of a page by the line where each begins. `library` is a value of NEEDS,
+    or None for samples that need no GPU."""
     found, lines = {}, (DOCS / page).read_text().split("\n")
     for begin, line in enumerate(lines):
         if line == "```python":

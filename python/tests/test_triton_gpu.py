@@ -10,6 +10,7 @@ torch = support.need_torch_gpu()
 triton = support.need("triton")
 import triton.language as tl  # noqa: E402
 
+import page  # noqa: E402
 import tmap  # noqa: E402
 try:
     import tmap.triton as tt  # noqa: E402
@@ -61,8 +62,9 @@ class Groups:
         grid = (triton.cdiv(self.width, block[1]), triton.cdiv(max(max(self.sizes), 1), block[0]), len(self.sizes))
         with service.encode_ragged(self.values, self.ends, **modes) as source, \
                 service.encode_ragged(self.out, self.cut, format="begins_and_counts", **modes) as target:
-            return copy_groups[grid](tt.tensor_maps(source, block), tt.tensor_maps(target, block), shift,
-                                     len(self.sizes), *block)
+            return copy_groups[grid](tt.tensor_maps(source, block, dtype=self.values.dtype),
+                                     tt.tensor_maps(target, block, dtype=self.values.dtype), shift, len(self.sizes),
+                                     *block)
 
     def is_right(self):
         """Compares all bytes, those in gaps too."""
@@ -203,6 +205,10 @@ class Others(unittest.TestCase):
                 service.encode_ragged(groups.out, groups.cut, format="begins_and_counts", **modes) as target:
             gluon_cases.copy_tile[(3,)](tt.tensor_maps(source, block), tt.tensor_maps(target, block), gluon_cases.BLOCK)
         self.assertTrue(groups.is_right())
+
+    def test_the_sample_of_the_page_runs(self):
+        (line, text), = page.samples("triton", "kernel_languages.md").items()
+        page.run(text, line, "kernel_languages.md")
 
     def test_the_sample_multiplies(self):
         sys.path.insert(0, str(support.ROOT / "apps" / "samples" / "triton_grouped_gemm"))
