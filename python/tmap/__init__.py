@@ -17,7 +17,8 @@ Groups       `tmap.peer`: groups of GPUs, memory that all of them reach, exchang
 Faults       `faults`: the bad items that calls passed over on the device. `explain` and
              `describe_status` put a status into words. Every call takes `check="sync"`.
 Own kernels  `MapBatch.ref` is a kernel parameter; `include_dir()` has the headers for CuPy,
-             cuda.core and others that compile at run time.
+             cuda.core and others that compile at run time. `tmap.triton` gives maps to kernels of
+             Triton and Gluon.
 PyTorch      `import tmap.torch_ops` registers `torch.ops.tmap.grouped_mm`, products in 8 bits,
              `pad_ragged` and `unpad_ragged`. `tmap.torch.install` makes PyTorch's own grouped
              products call tmap, and `tmap.compat` has the calls of other projects.

@@ -59,7 +59,9 @@ class MapBatch:
     """Tensor maps of one encode, in slots that stay unchanged until `release`, the end of a `with`
     or of this object. Kernels on the batch's streams may use them: the stream of the encode and
     each that `use_on` named. Until then the batch keeps the array that its maps describe. Its
-    methods work on any current device. `explain` counts its bad maps and describes the first."""
+    methods work on any current device. `explain` counts its bad maps and describes the first.
+    `spec` is the `TensorSpec` that the maps have in common. Its address and its outermost dim are
+    those of no map."""
 
     # The members of `ref`, for `numpy.frombuffer(batch.ref, batch.REF_DTYPE)`: addresses, and two
     # numbers of 32 bits.
@@ -79,7 +81,7 @@ class MapBatch:
         self._described = described
         self._stream, self._streams = stream, {stream}
         self._header = header
-        self.spec = spec  # its address and outermost dim belong to no map
+        self.spec = spec
         self.device = device
 
     def __len__(self) -> int:
