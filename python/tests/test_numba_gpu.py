@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Kernels of Numba use the maps of a batch, in a device function of CUDA C++ with tmap's headers."""
+"""Kernels of Numba use the maps of a batch, in a device function of CUDA C++."""
 import unittest
 
 import support

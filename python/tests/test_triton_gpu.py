@@ -25,7 +25,7 @@ POISON = 0x5A
 
 @triton.jit
 def copy_groups(source, target, shift, count, A: tl.constexpr, B: tl.constexpr):
-    """Copies a tile of a group to the same place of another array. A shift that is not 0 is a fault."""
+    """Copies a tile of a group to the same place of another array. A shift of 1 is a fault."""
     group = tl.program_id(2)
     left = tt.tensor_map(source, (group + shift) % count, [A, B])
     right = tt.tensor_map(target, group, [A, B])
