@@ -8,8 +8,8 @@ DOCS = Path(__file__).resolve().parents[2] / "docs"
 
 
 # The first of these words that a sample has names the library.
-NEEDS = {"from numba": "numba", "import triton": "triton", "import cupy": "cupy", "from cuda.core": "cuda.core",
-         'device="cuda"': "torch"}
+NEEDS = {"from numba": "numba", "import cutlass": "cutlass", "import triton": "triton", "import cupy": "cupy",
+         "from cuda.core": "cuda.core", 'device="cuda"': "torch"}
 
 
 def samples(library, page="python.md"):
