@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import support
 
+numpy = support.need("numpy")
 triton = support.need("triton")
 CACHE = tempfile.TemporaryDirectory()
 os.environ["TRITON_CACHE_DIR"] = CACHE.name
@@ -179,7 +180,9 @@ class Refusals(unittest.TestCase):
         self.refused("swizzle 64B: Triton expects 128B", check, spec(swizzle="64B"), None, (64, 64))
         self.refused("dtype is f16: the maps have elements of bf16", check, spec(), "f16", (64, 64))
         self.refused("steps of 1", check, spec(element_strides=(1, 2)), None, (64, 64))
-        self.refused("spec is None", tt.tensor_maps, bytearray(128), (64, 64))
+        maps = numpy.zeros((1, 128), numpy.uint8)
+        self.refused("spec is None", tt.tensor_maps, maps, (64, 64))
+        self.refused("maps is in memory of the host", tt.tensor_maps, maps, (64, 64), spec=spec())
 
 
 if __name__ == "__main__":

@@ -23,7 +23,7 @@ BLOCKS = ((64, 64), (32, 128), (16, 32), (4, 64), (128, 16))
 POISON = 0x5A
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["shift", "count"])
 def copy_groups(source, target, shift, count, A: tl.constexpr, B: tl.constexpr):
     """Copies a tile of a group to the same place of another array. A shift of 1 is a fault."""
     group = tl.program_id(2)

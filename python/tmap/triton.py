@@ -58,7 +58,10 @@ def tensor_maps(maps, block, *, dtype=None, spec: TensorSpec = None) -> TensorMa
     else:
         if not isinstance(spec, TensorSpec):
             raise TypeError(f"spec is {spec!r}: it must be the TensorSpec that the array's maps have in common")
-        view = Site(None, maps).read(maps, "maps", ("u8",), rank=2)
+        site = Site(None, maps)
+        if site.on_host:
+            raise ValueError("maps is in memory of the host: kernels take maps in device memory")
+        view = site.read(maps, "maps", ("u8",), rank=2)
         if view.shape[1] != _MAP_BYTES or not view.is_packed or view.address % _MAP_BYTES:
             raise ValueError(f"maps has the shape {view.shape} at address {view.address:#x}: it must be [n, {_MAP_BYTES}] "
                              f"without gaps, at a multiple of {_MAP_BYTES}")
