@@ -55,7 +55,7 @@ PAGES = {
     ),
     "reference/c.md": (
         "The C functions",
-        "tmap c/status c/call c/spec c/batch c/service c/ragged c/gemm c/moe c/peer c/faults c/simulator",
+        "tmap c/status c/call c/spec c/batch c/service c/ragged c/gemm c/moe c/peer c/faults c/simulator c/xla",
     ),
 }
 NOT_PUBLIC = re.compile(r"tmap/detail/|tmap/device/ptx\w*\.cuh")

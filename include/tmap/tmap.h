@@ -34,3 +34,4 @@
 #include <tmap/c/simulator.h>
 #include <tmap/c/spec.h>
 #include <tmap/c/status.h>
+#include <tmap/c/xla.h>
