@@ -29,17 +29,22 @@ void* report(const xla::api& api, xla::error_code code, const char* message) {
   return api.create_error(&request);
 }
 
+xla::error_code code_of(tmap_status failed) {
+  switch (failed) {
+    case TMAP_INVALID_ARGUMENT: return xla::error_code::invalid_argument;
+    case TMAP_OUT_OF_MEMORY: return xla::error_code::resource_exhausted;
+    case TMAP_NO_KERNEL_IMAGE:
+    case TMAP_COMPUTE_CAPABILITY_TOO_LOW: return xla::error_code::unimplemented;
+    default: return xla::error_code::internal;
+  }
+}
+
 /// Reports this thread's last failure.
 void* report_last(const xla::api& api, tmap_status failed) {
   char message[512];
+  message[0] = 0;
   tmap_last_message(message, sizeof message, nullptr);  // a longer text is cut
-  const bool is_argument = failed == TMAP_INVALID_ARGUMENT;
-  const bool is_missing = failed == TMAP_NO_KERNEL_IMAGE || failed == TMAP_COMPUTE_CAPABILITY_TOO_LOW;
-  return report(api,
-                is_argument  ? xla::error_code::invalid_argument
-                : is_missing ? xla::error_code::unimplemented
-                             : xla::error_code::internal,
-                message);
+  return report(api, code_of(failed), message);
 }
 
 /// One array of a call.

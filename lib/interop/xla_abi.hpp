@@ -13,7 +13,12 @@ inline constexpr int api_major = 0;
 inline constexpr int api_minor = 4;
 
 enum class element : std::uint32_t { u8 = 6, s32 = 4, f16 = 10, f32 = 11, bf16 = 16 };
-enum class error_code : std::uint32_t { invalid_argument = 3, unimplemented = 12, internal = 13 };
+enum class error_code : std::uint32_t {
+  invalid_argument = 3,
+  resource_exhausted = 8,
+  unimplemented = 12,
+  internal = 13
+};
 inline constexpr std::uint32_t metadata_extension = 1;
 inline constexpr std::uint32_t execute_stage = 3;
 inline constexpr std::uint32_t buffer_kind = 1;

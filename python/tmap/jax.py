@@ -98,15 +98,33 @@ class _Form(NamedTuple):
     result: np.dtype
 
 
-def _workspace_of(offsets):
-    return jax.ShapeDtypeStruct((_workspace_bytes(offsets[0].shape[0]),), jnp.uint8)
-
-
 def _call(name, shape, dtype, operands, offsets, **attributes):
     """Calls a handler for one product. Only `_folded` makes it a product of many."""
     out = jax.ShapeDtypeStruct(shape, dtype)
-    return jax.ffi.ffi_call(name, (out, _workspace_of(offsets)), vmap_method="sequential")(
+    workspace = jax.ShapeDtypeStruct((_workspace_bytes(offsets[0].shape[0]),), jnp.uint8)
+    product = jax.ffi.ffi_call(name, (out, workspace), vmap_method="sequential")(
         *operands, *offsets, **attributes)[0]
+    # JAX does not see that the result differs where the operands do.
+    return _varying(product, _axes_of(*operands, *offsets))
+
+
+def _axes_of(*arrays):
+    """Returns the axes of a `shard_map` along which any of the arrays differs."""
+    kinds = [jax.typeof(each) for each in arrays]
+    return frozenset().union(*(kind.manual_axis_type.varying if hasattr(kind, "manual_axis_type") else kind.vma
+                               for kind in kinds))
+
+
+def _varying(array, axes):
+    missing = axes - _axes_of(array)
+    return lax.pcast(array, tuple(missing), to="varying") if missing else array
+
+
+def _along_same_axes(*arrays):
+    """Makes arrays differ along the same axes of a `shard_map`, so that a gradient of one that does
+    not differ is summed over them."""
+    axes = _axes_of(*(each for each in arrays if each is not None))
+    return [None if each is None else _varying(each, axes) for each in arrays]
 
 
 def _begins_and_counts(offsets, rows):
@@ -118,22 +136,28 @@ def _begins_and_counts(offsets, rows):
     return (begins + first).reshape(-1), counts.reshape(-1)
 
 
-def _by_fold(call, fold):
-    """Makes a batch of calls one call with more groups, where `fold` can."""
+def _one_of(index, given, batched):
+    """Returns the arguments of one call of a batch."""
+    return jax.tree.map(lambda array, is_batched: array[index] if is_batched else array,
+                        tuple(given), tuple(batched))
+
+
+def _by_fold(call, fold, has_weights):
+    """Makes a batch of calls one call with more groups. Arrays of rows that are not batched are
+    repeated, as the result's are. Weights are not: their products are a loop."""
     folding = jax.custom_batching.custom_vmap(call)
 
     @folding.def_vmap
     def _(size, batched, lhs, rhs, offsets):
-        can = batched[0] and batched[1] and size * offsets[0].shape[-1] <= _MOST_GROUPS
-        if can and size * lhs.shape[1] <= _MOST_EXTENT - 1:
-            offsets = tuple(each if is_batched else jnp.broadcast_to(each, (size, *each.shape))
-                            for each, is_batched in zip(offsets, batched[2]))
+        given = lhs, rhs, offsets
+        fits = (size * offsets[0].shape[-1] <= _MOST_GROUPS
+                and size * lhs.shape[int(batched[0])] < _MOST_EXTENT)
+        if fits and (batched[1] or not has_weights):
+            lhs, rhs, offsets = jax.tree.map(
+                lambda each, is_batched: each if is_batched else jnp.broadcast_to(each, (size, *each.shape)),
+                given, tuple(batched))
             return fold(size, lhs, rhs, _begins_and_counts(offsets, lhs.shape[1])), True
-
-        def one(index):
-            take = lambda array, is_batched: array[index] if is_batched else array
-            return call(*jax.tree.map(take, (lhs, rhs, offsets), tuple(batched)))
-        return lax.map(one, jnp.arange(size)), True
+        return lax.map(lambda index: call(*_one_of(index, given, batched)), jnp.arange(size)), True
     return folding
 
 
@@ -148,7 +172,7 @@ def _rows_on_cuda(form):
     def fold(size, lhs, rhs, offsets):
         out = call(lhs.reshape(-1, lhs.shape[2]), rhs.reshape(-1, *rhs.shape[2:]), offsets)
         return out.reshape(size, lhs.shape[1], -1)
-    return _by_fold(call, fold)
+    return _by_fold(call, fold, has_weights=True)
 
 
 @lru_cache(maxsize=None)
@@ -161,7 +185,7 @@ def _weights_on_cuda(result):
     def fold(size, lhs, rhs, offsets):
         out = call(lhs.reshape(-1, lhs.shape[2]), rhs.reshape(-1, rhs.shape[2]), offsets)
         return out.reshape(size, -1, *out.shape[1:])
-    return _by_fold(call, fold)
+    return _by_fold(call, fold, has_weights=False)
 
 
 _BY_ROWS = {is_turned: lax.RaggedDotDimensionNumbers((((1,), (2 if is_turned else 1,)), ((), ())), (0,), (0,))
@@ -198,15 +222,27 @@ def _offsets(sizes, offset, groups):
     return tuple(lax.dynamic_slice(each, (offset,), (groups,)) for each in (begins, sizes))
 
 
+def _looping(call):
+    """Makes a batch of calls a loop where JAX has no rule: its product wants both operands batched."""
+    looping = jax.custom_batching.custom_vmap(call)
+
+    @looping.def_vmap
+    def _(size, batched, *given):
+        if all(jax.tree.leaves(batched)):
+            return jax.vmap(call)(*given), True
+        return lax.map(lambda index: call(*_one_of(index, given, batched)), jnp.arange(size)), True
+    return looping
+
+
 def _rows(form, lhs, rhs, sizes, offset):
     return lax.platform_dependent(
-        lhs, rhs, sizes, offset, default=partial(_rows_elsewhere, form),
+        lhs, rhs, sizes, offset, default=_looping(partial(_rows_elsewhere, form)),
         cuda=lambda a, b, s, o: _rows_on_cuda(form)(a, b, _offsets(s, o, b.shape[0])))
 
 
 def _weights(groups, result, lhs, rhs, sizes, offset):
     return lax.platform_dependent(
-        lhs, rhs, sizes, offset, default=partial(_weights_elsewhere, groups, result),
+        lhs, rhs, sizes, offset, default=_looping(partial(_weights_elsewhere, groups, result)),
         cuda=lambda a, b, s, o: _weights_on_cuda(result)(a, b, _offsets(s, o, groups)))
 
 
@@ -314,9 +350,10 @@ def _run(name, lhs, rhs, group_sizes, numbers, precision, preferred_element_type
         reason = OFFSET
     if _count(name, reason) is not None:
         return elsewhere()
+    offset = None if offset is None else offset.reshape(()).astype(jnp.int32)
+    lhs, rhs, sizes, offset = _along_same_axes(lhs, rhs, sizes, offset)
     if kind == "sums":
         return _by_sums(result, lhs, rhs, sizes)
-    offset = None if offset is None else offset.reshape(()).astype(jnp.int32)
     return _by_rows(_Form(kind == "turned", result), lhs, rhs, sizes, offset)
 
 

@@ -67,7 +67,8 @@ bool run_in_a_child(const std::function<bool()>& attempt) {
 bool is_enqueued(const public_call& call) {
   const auto begins_with = [&](const char* word) { return call.name.rfind(word, 0) == 0; };
   const auto has = [&](const char* word) { return call.name.find(word) != std::string::npos; };
-  const bool is_of_c = begins_with("tmap_gemm_") || begins_with("tmap_ragged_") || begins_with("tmap_moe_");
+  const bool is_of_c =
+      begins_with("tmap_gemm_") || begins_with("tmap_ragged_") || begins_with("tmap_moe_") || begins_with("tmap_xla_");
   const bool is_of_cpp = begins_with("tmap::gemm::") || begins_with("tmap::ragged::") || begins_with("tmap::moe::");
   const bool only_asks = has("plan") || has("workspace_bytes") || has("most_rows") || has("to_string");
   const bool is_of_batches = (is_of_c || is_of_cpp) && !only_asks && call.overloads != no_enqueued_call;

@@ -9,6 +9,7 @@
 
 #include "interop/out_of_memory.hpp"
 #include "interop/sized.hpp"
+#include "interop/xla_scene.hpp"
 #include "lib/support/log.hpp"
 
 namespace tmap::testing {
@@ -138,6 +139,24 @@ tmap_status multiply_pointers() {
   problem.m = problem.n = problem.k = somewhere<std::int64_t>();
   const tmap_call call = call_in(somewhere<void>(), 1 << 20);
   return tmap_gemm_pointers(&problem, &call);
+}
+
+/// XLA's functions take a failure from the thread's last error, so this does, too.
+tmap_status status_of(const void* failed) {
+  if (failed == nullptr) return TMAP_OK;
+  tmap_error last = sized<tmap_error>();
+  tmap_last_error(&last);
+  return last.code;
+}
+
+tmap_status multiply_rows_for_xla() {
+  xla_scene scene{xla_rows_scene(somewhere<void>())};
+  return status_of(tmap_xla_rows(&scene.frame));
+}
+
+tmap_status multiply_weights_for_xla() {
+  xla_scene scene{xla_weights_scene(somewhere<void>())};
+  return status_of(tmap_xla_weights(&scene.frame));
 }
 
 tmap_route_problem routed_in_c() {
@@ -318,6 +337,8 @@ std::vector<public_call> calls_that_ask_for_a_gpu() {
       plain("tmap_gemm_columns", &multiply_columns),
       plain("tmap_gemm_weights", &multiply_weights),
       plain("tmap_gemm_pointers", &multiply_pointers),
+      plain("tmap_xla_rows", &multiply_rows_for_xla),
+      plain("tmap_xla_weights", &multiply_weights_for_xla),
       plain("tmap_moe_route", &route_in_c),
       plain("tmap_moe_combine", &combine_in_c),
       plain("tmap_moe_layer", &run_layer_in_c),
