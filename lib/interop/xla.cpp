@@ -202,8 +202,8 @@ answer multiply_weights(const xla::call_frame& frame, void* stream, tmap_status&
   return {};
 }
 
-/// Fills in what XLA asks of a handler before it may be called. A frame or a table that is too small
-/// gets the version that this library speaks, so XLA refuses the handler for another version.
+/// Fills in what XLA asks of a handler before it may be called. A frame or a table that is too
+/// small gets the version that this library speaks, so XLA refuses the handler for another one.
 void describe(const xla::call_frame& frame, xla::metadata& to) {
   if (to.struct_size < xla::metadata_size) return;
   const bool fits = frame.struct_size >= sizeof frame && has_functions(frame.api);

@@ -19,7 +19,7 @@ from jax import lax
 from ._library import lib
 from ._errors import check
 
-__all__ = ["Calls", "calls", "pad_ragged", "ragged_dot", "ragged_dot_general", "unpad_ragged"]
+__all__ = ["Calls", "calls", "pad_ragged", "ragged_dot", "ragged_dot_general", "register", "unpad_ragged"]
 
 CAPABILITY = "the GPU has not compute capability 9.0"
 TYPES = "tmap multiplies two operands of bfloat16 or of float16"
@@ -62,8 +62,9 @@ def _count(name, reason):
 
 
 @lru_cache(maxsize=None)
-def _register():
-    """Gives XLA the handlers of libtmap.so, once."""
+def register() -> None:
+    """Gives XLA the handlers of libtmap.so. Only a process that runs a program of `jax.export`
+    needs it: products do it themselves."""
     for name in ("tmap_xla_rows", "tmap_xla_weights"):
         function = getattr(lib, name)
         function.argtypes, function.restype = (c_void_p,), c_void_p
@@ -164,7 +165,7 @@ def _by_fold(call, fold, has_weights):
 @lru_cache(maxsize=None)
 def _rows_on_cuda(form):
     def call(lhs, rhs, offsets):
-        _register()
+        register()
         n = rhs.shape[1 if form.is_turned else 2]
         return _call("tmap_xla_rows", (lhs.shape[0], n), form.result, (lhs, rhs), offsets,
                      turned=np.int32(form.is_turned))
@@ -178,7 +179,7 @@ def _rows_on_cuda(form):
 @lru_cache(maxsize=None)
 def _weights_on_cuda(result):
     def call(lhs, rhs, offsets):
-        _register()
+        register()
         shape = offsets[0].shape[0], lhs.shape[1], rhs.shape[1]
         return _call("tmap_xla_weights", shape, result, (lhs, rhs), offsets)
 
@@ -223,7 +224,8 @@ def _offsets(sizes, offset, groups):
 
 
 def _looping(call):
-    """Makes a batch of calls a loop where JAX has no rule: its product wants both operands batched."""
+    """Makes a batch of calls a loop where JAX has no rule: its product wants both operands
+    batched."""
     looping = jax.custom_batching.custom_vmap(call)
 
     @looping.def_vmap

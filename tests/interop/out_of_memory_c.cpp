@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cstring>
+#include <memory>
 #include <utility>
 
 #include "interop/out_of_memory.hpp"
@@ -141,7 +142,7 @@ tmap_status multiply_pointers() {
   return tmap_gemm_pointers(&problem, &call);
 }
 
-/// XLA's functions take a failure from the thread's last error, so this does, too.
+/// Returns the status of a handler's call: the thread's last error, which handlers report.
 tmap_status status_of(const void* failed) {
   if (failed == nullptr) return TMAP_OK;
   tmap_error last = sized<tmap_error>();
@@ -149,14 +150,9 @@ tmap_status status_of(const void* failed) {
   return last.code;
 }
 
-tmap_status multiply_rows_for_xla() {
-  xla_scene scene{xla_rows_scene(somewhere<void>())};
-  return status_of(tmap_xla_rows(&scene.frame));
-}
-
-tmap_status multiply_weights_for_xla() {
-  xla_scene scene{xla_weights_scene(somewhere<void>())};
-  return status_of(tmap_xla_weights(&scene.frame));
+/// Calls a handler. The scene is made here, because the call's own allocations fail.
+auto call_of_xla(void* (*handler)(void*), const xla_scene& of) {
+  return [handler, scene = std::make_shared<xla_scene>(of)] { return status_of(handler(&scene->frame)); };
 }
 
 tmap_route_problem routed_in_c() {
@@ -337,8 +333,8 @@ std::vector<public_call> calls_that_ask_for_a_gpu() {
       plain("tmap_gemm_columns", &multiply_columns),
       plain("tmap_gemm_weights", &multiply_weights),
       plain("tmap_gemm_pointers", &multiply_pointers),
-      plain("tmap_xla_rows", &multiply_rows_for_xla),
-      plain("tmap_xla_weights", &multiply_weights_for_xla),
+      plain("tmap_xla_rows", call_of_xla(&tmap_xla_rows, xla_rows_scene(somewhere<void>()))),
+      plain("tmap_xla_weights", call_of_xla(&tmap_xla_weights, xla_weights_scene(somewhere<void>()))),
       plain("tmap_moe_route", &route_in_c),
       plain("tmap_moe_combine", &combine_in_c),
       plain("tmap_moe_layer", &run_layer_in_c),

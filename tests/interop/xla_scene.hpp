@@ -3,8 +3,11 @@
 
 #include <tmap/c/xla.h>
 
+#include <gtest/gtest.h>
+
 #include <cstdint>
-#include <string>
+#include <cstdio>
+#include <utility>
 #include <vector>
 
 #include "lib/interop/xla_abi.hpp"
@@ -15,16 +18,17 @@ namespace tmap::testing {
 
 namespace xla = interop::xla;
 
-/// What a handler last reported to XLA.
+/// Holds what a handler last reported to XLA.
 struct xla_report {
   xla::error_code code;
-  std::string message;
+  char message[512];  // allocates nothing: allocations fail in turn
 };
 inline xla_report reported;
 
 inline void* note_error(xla::error_request* given) {
   EXPECT_EQ(given->struct_size, 28u);
-  reported = {given->code, given->message};
+  reported.code = given->code;
+  std::snprintf(reported.message, sizeof reported.message, "%s", given->message);
   return &reported;
 }
 

@@ -24,8 +24,8 @@ extern "C" {
 /// group become zero.
 TMAP_API void* tmap_xla_rows(void* frame);
 
-/// Sums over rows: lhs [rows, m], rhs [rows, n], sizes, (counts) -> [groups, m, n], workspace. Groups
-/// without rows become zero.
+/// Sums over rows: lhs [rows, m], rhs [rows, n], sizes, (counts) -> [groups, m, n], workspace.
+/// Groups without rows become zero.
 TMAP_API void* tmap_xla_weights(void* frame);
 
 #ifdef __cplusplus
