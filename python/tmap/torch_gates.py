@@ -7,54 +7,58 @@ import torch
 from . import _gemm
 from ._epilogue import SCALED_RESULTS, Gate, gate_of
 from .torch_library import define, register
-from .torch_products import OPERANDS, gradients_of_rows, grouped_mm_cpu, multiply
+from .torch_products import OPERANDS, check_bias, gradients_of_rows, grouped_mm_cpu, multiply
 from .torch_scaled import (E4M3, check_scaled, check_type, no_backward, quantize, refuse_gradients,
                            scaled_cpu, terms_of)
 from .torch_tensors import row_major
 
-_OPTIONS = ('*, str function="silu", str columns="halves", float alpha=1.0, float? limit=None, '
+OPTIONS = ('*, str function="silu", str columns="halves", float alpha=1.0, float? limit=None, '
             "float value_shift=0.0")
-define(f"grouped_gated_mm(Tensor a, Tensor b, Tensor offs, {_OPTIONS}) -> "
+define(f"grouped_gated_mm(Tensor a, Tensor b, Tensor offs, Tensor? bias=None, {OPTIONS}) -> "
        "(Tensor out, Tensor sums)",
        "grouped_mm_gate_backward(Tensor d_out, Tensor b, Tensor sums, Tensor offs, "
-       f"{_OPTIONS}) -> Tensor",
+       f"{OPTIONS}) -> Tensor",
        "grouped_scaled_gated_mm(Tensor a, Tensor b, Tensor a_scales, Tensor b_scales, Tensor offs, "
-       f"Tensor? bias=None, ScalarType? out_dtype=None, {_OPTIONS}, bool powers_of_two=False) -> "
+       f"Tensor? bias=None, ScalarType? out_dtype=None, {OPTIONS}, bool powers_of_two=False) -> "
        "(Tensor out, Tensor scales)",
-       f"grouped_mlp(Tensor a, Tensor b, Tensor c, Tensor offs, {_OPTIONS}) -> "
-       "(Tensor out, Tensor hidden, Tensor sums)")
+       "grouped_mlp(Tensor a, Tensor b, Tensor c, Tensor offs, Tensor? bias=None, "
+       f"Tensor? c_bias=None, {OPTIONS}) -> (Tensor out, Tensor hidden, Tensor sums)")
 
 
-def _gate(function="silu", columns="halves", alpha=1.0, limit=None, value_shift=0.0) -> Gate:
+def gate_of_options(function="silu", columns="halves", alpha=1.0, limit=None,
+                    value_shift=0.0) -> Gate:
     limit = math.inf if limit is None else limit
     return gate_of(Gate(function, columns, alpha, limit, value_shift))
 
 
-def _check(a, b, offs):
+def _check(a, b, offs, bias=None):
     if ((a.dim(), b.dim(), offs.dim()) != (2, 3, 1) or a.dtype != b.dtype
             or a.dtype not in OPERANDS):
         raise ValueError("products with gates are of a [rows, k] and b [groups, k, n], both "
                          "bfloat16 or both float16, with offs [groups]")
+    if bias is not None:
+        check_bias(b, bias, a.dtype)
 
 
-def _gated_fake(a, b, offs, **options):
-    _gate(**options)
-    _check(a, b, offs)
+def _gated_fake(a, b, offs, bias=None, **options):
+    gate_of_options(**options)
+    _check(a, b, offs, bias)
     rows, n = a.shape[0], b.shape[2]
     return a.new_empty((rows, n // 2)), a.new_empty((rows, n))
 
 
-def _gated_cuda(a, b, offs, **options):
-    out, sums = _gated_fake(a, b, offs, **options)
+def _gated_cuda(a, b, offs, bias=None, **options):
+    out, sums = _gated_fake(a, b, offs, bias, **options)
     if a.shape[0]:
-        _gemm.grouped_mm(a, b, offs, out=out, gate=_gate(**options), kept=sums)
+        _gemm.grouped_mm(a, b, offs, out=out, gate=gate_of_options(**options), kept=sums,
+                         bias=None if bias is None else bias.contiguous())
     return out, sums
 
 
-def _gated_cpu(a, b, offs, **options):
-    _check(a, b, offs)
-    sums = grouped_mm_cpu(a, b, offs, None, torch.float32)
-    return _gated(sums, _gate(**options)).to(a.dtype), sums.to(a.dtype)
+def gated_cpu(a, b, offs, bias=None, **options):
+    _check(a, b, offs, bias)
+    sums = grouped_mm_cpu(a, b, offs, bias, torch.float32)
+    return _gated(sums, gate_of_options(**options)).to(a.dtype), sums.to(a.dtype)
 
 
 def _halves(sums, gate):
@@ -105,15 +109,20 @@ def _gate_gradients(of_results, sums, gate):
 
 def _keep_gated(ctx, inputs, keyword_only_inputs, output):
     ctx.mark_non_differentiable(output[1])
-    ctx.save_for_backward(*inputs, output[1])
+    ctx.save_for_backward(*inputs[:3], output[1])
     ctx.options = dict(keyword_only_inputs)
+
+
+def _of_bias(gradient, offs, is_wanted):
+    return torch.ops.tmap.group_sums(gradient, offs) if is_wanted else None
 
 
 def _gated_backward(ctx, gradient, _):
     """Returns the gradients of a gated product."""
     a, b, offs, sums = ctx.saved_tensors
-    of_sums = _gate_gradients(gradient, sums, _gate(**ctx.options)).to(a.dtype)
-    return *gradients_of_rows(a, b, offs, of_sums, *ctx.needs_input_grad[:2]), None
+    of_sums = _gate_gradients(gradient, sums, gate_of_options(**ctx.options)).to(a.dtype)
+    return (*gradients_of_rows(a, b, offs, of_sums, *ctx.needs_input_grad[:2]), None,
+            _of_bias(of_sums, offs, any(ctx.needs_input_grad[3:4])))
 
 
 def _gate_backward_fake(d_out, b, sums, offs, **options):
@@ -125,18 +134,18 @@ def _gate_backward_cuda(d_out, b, sums, offs, **options):
     made = _gate_backward_fake(d_out, b, sums, offs)
     if d_out.shape[0]:
         _gemm.grouped_mm(d_out, b, offs, out=made, kept=sums,
-                         gate=_gate(**options)._replace(backward=True))
+                         gate=gate_of_options(**options)._replace(backward=True))
     return made
 
 
 def _gate_backward_cpu(d_out, b, sums, offs, **options):
     of_hidden = grouped_mm_cpu(d_out, b, offs, None, torch.float32)
-    return _gate_gradients(of_hidden, sums, _gate(**options)).to(d_out.dtype)
+    return _gate_gradients(of_hidden, sums, gate_of_options(**options)).to(d_out.dtype)
 
 
 def _scaled_gated_fake(a, b, a_scales, b_scales, offs, bias=None, out_dtype=None, *,
                        powers_of_two=False, **options):
-    _gate(**options)
+    gate_of_options(**options)
     check_scaled(a, b, a_scales, b_scales, offs, bias)
     dtype, rows, columns = out_dtype or E4M3, a.shape[0], b.shape[2] // 2
     check_type("the result", dtype, (E4M3, torch.bfloat16, torch.float32))
@@ -151,7 +160,7 @@ def _scaled_gated_cuda(a, b, a_scales, b_scales, offs, bias=None, out_dtype=None
     if a.numel() == 0 or b.numel() == 0:
         return out.zero_(), scales.fill_(1)
     results = {"out_scales": scales, "powers_of_two": powers_of_two} if out.dtype == E4M3 else {}
-    _gemm.grouped_mm(a, b, offs, out=out, gate=_gate(**options), **results,
+    _gemm.grouped_mm(a, b, offs, out=out, gate=gate_of_options(**options), **results,
                      **terms_of(a_scales, b_scales, bias))
     return out, scales
 
@@ -160,7 +169,7 @@ def _scaled_gated_cpu(a, b, a_scales, b_scales, offs, bias=None, out_dtype=None,
                       powers_of_two=False, **options):
     _, scales = _scaled_gated_fake(a, b, a_scales, b_scales, offs, bias, out_dtype, **options)
     sums = scaled_cpu(a, b, a_scales, b_scales, offs, bias, torch.float32)
-    made = _gated(sums, _gate(**options))
+    made = _gated(sums, gate_of_options(**options))
     if out_dtype in (None, E4M3):
         return quantize(made, powers_of_two=powers_of_two)
     return made.to(out_dtype), scales
@@ -172,37 +181,40 @@ def _keep_no_scaled(ctx, inputs, keyword_only_inputs, output):
                      "PyTorch, or no_grad")
 
 
-def _mlp_fake(a, b, c, offs, **options):
-    hidden, sums = _gated_fake(a, b, offs, **options)
+def _mlp_fake(a, b, c, offs, bias=None, c_bias=None, **options):
+    hidden, sums = _gated_fake(a, b, offs, bias, **options)
     return a.new_empty((a.shape[0], c.shape[2])), hidden, sums
 
 
-def _mlp(a, b, c, offs, **options):
-    gated = _gated_cuda if a.is_cuda else _gated_cpu
-    hidden, sums = gated(a, b, offs, **options)
-    return multiply(hidden, c, offs=offs), hidden, sums
+def _mlp(a, b, c, offs, bias=None, c_bias=None, **options):
+    gated = _gated_cuda if a.is_cuda else gated_cpu
+    hidden, sums = gated(a, b, offs, bias, **options)
+    return multiply(hidden, c, offs=offs, bias=c_bias), hidden, sums
 
 
 def _keep_mlp(ctx, inputs, keyword_only_inputs, output):
     ctx.mark_non_differentiable(*output[1:])
-    ctx.save_for_backward(*inputs, *output[1:])
+    ctx.save_for_backward(*inputs[:4], *output[1:])
     ctx.options = dict(keyword_only_inputs)
 
 
 def _mlp_backward(ctx, gradient, _hidden, _sums):
     a, b, c, offs, hidden, sums = ctx.saved_tensors
-    needs_a, needs_b, needs_c = ctx.needs_input_grad[:3]
+    # Biases that were left out are missing.
+    needs_a, needs_b, needs_c, _, *needs_biases = ctx.needs_input_grad
+    needs_bias, needs_c_bias = (*needs_biases, False, False)[:2]
     gradient = row_major(gradient.to(a.dtype))
-    of_a = of_b = None
+    of_a = of_b = of_bias = None
     _, of_c = gradients_of_rows(hidden, c, offs, gradient, False, needs_c)
-    if needs_a or needs_b:
+    if needs_a or needs_b or needs_bias:
         of_sums = torch.ops.tmap.grouped_mm_gate_backward(gradient, c.transpose(-2, -1), sums, offs,
                                                           **ctx.options)
         of_a, of_b = gradients_of_rows(a, b, offs, of_sums, needs_a, needs_b)
-    return of_a, of_b, of_c, None
+        of_bias = _of_bias(of_sums, offs, needs_bias)
+    return of_a, of_b, of_c, None, of_bias, _of_bias(gradient, offs, needs_c_bias)
 
 
-register("grouped_gated_mm", {"CUDA": _gated_cuda, "CPU": _gated_cpu}, _gated_fake,
+register("grouped_gated_mm", {"CUDA": _gated_cuda, "CPU": gated_cpu}, _gated_fake,
           _gated_backward, _keep_gated)
 register("grouped_mm_gate_backward", {"CUDA": _gate_backward_cuda, "CPU": _gate_backward_cpu},
           _gate_backward_fake)
