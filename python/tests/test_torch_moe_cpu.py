@@ -23,6 +23,12 @@ class Experts(ExpertCases, unittest.TestCase):
         (a, b, c), ends = self.product_operands()
         check(ops.grouped_gated_mm.default, (a, b, ends), {"columns": "interleaved"})
         check(ops.grouped_mlp.default, (a, b, c, ends))
+        check(ops.grouped_mlp.default, (a, b, c, ends, *(torch.randn(ends.shape[0], w.shape[2]).bfloat16()
+                                                         .requires_grad_() for w in (b, c))))
+        layer = self.layer_operands()
+        check(ops.moe_layer.default, layer)
+        _, _, rows, tokens, _ = ops.moe_sort(layer[3], 8)
+        check(ops.moe_gather.default, (layer[0].requires_grad_(), tokens, rows))
 
 
 if __name__ == "__main__":

@@ -166,6 +166,74 @@ class ExpertCases:
                                       torch.autograd.grad(again.sum(), (a, b, c))):
                     torch.testing.assert_close(one, other)
 
+    def test_biases_and_their_gradients(self):
+        (a, b, c), ends = self.product_operands()
+        biases = [self.random(len(SIZES), w.shape[2], dtype=torch.bfloat16).requires_grad_() for w in (b, c)]
+        lines = [torch.repeat_interleave(bias.double(), torch.tensor(SIZES, device=self.device), 0) for bias in biases]
+        sums = torch.cat([rows @ b[g].double() for g, rows in enumerate(a.double().split(SIZES))]) + lines[0]
+        gates, values = sums.chunk(2, 1)
+        hidden = torch.nn.functional.silu(gates) * values
+        found = torch.ops.tmap.grouped_gated_mm(a, b, ends, biases[0])[0]
+        torch.testing.assert_close(found.double(), hidden, rtol=2e-2, atol=4e-2)
+        direction = self.random(*found.shape)
+        for one, other in zip(torch.autograd.grad(found, (a, b, biases[0]), direction.bfloat16()),
+                              torch.autograd.grad(hidden, (a, b, biases[0]), direction.double(), retain_graph=True)):
+            torch.testing.assert_close(one, other, rtol=4e-2, atol=0.15)
+        out = torch.ops.tmap.grouped_mlp(a, b, c, ends, *biases)[0]
+        wanted = torch.cat([rows @ c[g].double() for g, rows in enumerate(hidden.split(SIZES))]) + lines[1]
+        torch.testing.assert_close(out.double(), wanted, rtol=3e-2, atol=5e-2)
+        self.expect_gradients(out, wanted, (a, b, c, *biases), 4e-2, 0.2)
+        again = compiled(lambda *of: torch.ops.tmap.grouped_mlp(*of)[0])(a, b, c, ends, *biases)
+        self.assertTrue(torch.equal(out, again))
+        alone = torch.ops.tmap.grouped_mlp(a.detach(), b.detach(), c.detach(), ends, *biases)[0]
+        for one, other in zip(torch.autograd.grad(alone.sum(), biases), torch.autograd.grad(again.sum(), biases)):
+            self.assertTrue(torch.equal(one, other))
+
+    def layer_operands(self):
+        """Returns operands of moe_layer, with choices of no expert, and of 8 experts."""
+        ids = self.random(TOKENS, 8).topk(K).indices
+        ids[3], ids[5, 1] = -1, -1
+        parts = ((TOKENS, 64), (8, 128, 64), (8, 64, 64), (TOKENS, K), (8, 128), (8, 64))
+        x, up, down, weights, up_bias, down_bias = (self.random(*shape, dtype=torch.bfloat16) * 0.3 for shape in parts)
+        return x, up.transpose(1, 2), down.transpose(1, 2), ids, weights.float(), up_bias, down_bias
+
+    def test_tokens_are_copied_into_the_order_by_expert(self):
+        x, _, _, ids, weights, _, _ = self.layer_operands()
+        _, ends, row_of_choice, token_of_row, _ = torch.ops.tmap.moe_sort(ids, 8)
+        x, count = x.requires_grad_(), int(ends[-1])
+        rows = torch.ops.tmap.moe_gather(x, token_of_row, row_of_choice)
+        self.assertEqual((rows.shape, count), ((TOKENS * K, 64), TOKENS * K - K - 1))
+        wanted = x.double()[token_of_row[:count].long()]
+        self.assertTrue(torch.equal(rows[:count].double(), wanted))
+        d_rows = self.random(*rows.shape, dtype=torch.bfloat16)
+        d_rows[count:] = torch.nan  # the gradient of a row of no choice is not read
+        of_x, = torch.autograd.grad(rows, x, d_rows, retain_graph=True)
+        of_wanted, = torch.autograd.grad(wanted, x, d_rows[:count].double())
+        torch.testing.assert_close(of_x, of_wanted, rtol=2e-2, atol=2e-2)
+        torch.autograd.grad(rows.sum(), x)  # of a gradient whose strides are 0
+        again = compiled(lambda *of: torch.ops.tmap.moe_gather(*of))(x, token_of_row, row_of_choice)
+        self.assertTrue(torch.equal(again[:count], rows[:count]))
+
+    def test_a_layer_of_given_choices(self):
+        x, up, down, ids, weights, *biases = self.layer_operands()
+        for options in GATES:
+            for has_bias, along_n in itertools.product((False, True), repeat=2):
+                with self.subTest(has_bias=has_bias, along_n=along_n, **options):
+                    b, c = (w.contiguous() if along_n else w for w in (up, down))
+                    of = biases if has_bias else (None, None)
+                    made = torch.ops.tmap.moe_layer(x, b, c, ids, weights, *of, **options)
+                    _, ends, rows, tokens, _ = torch.ops.tmap.moe_sort(ids, 8)
+                    steps = torch.ops.tmap.grouped_mlp(torch.ops.tmap.moe_gather(x, tokens, rows), b, c, ends, *of,
+                                                       **options)[0]
+                    torch.testing.assert_close(made, torch.ops.tmap.moe_combine(steps, rows, weights), rtol=2e-2,
+                                               atol=1e-2)
+                    self.assertFalse(made[3].any())
+                    self.assertTrue(made[5].any())
+                    again = compiled(lambda *of: torch.ops.tmap.moe_layer(*of, **options))(x, b, c, ids, weights, *of)
+                    self.assertTrue(torch.equal(made, again))
+        with self.assertRaisesRegex(ValueError, "down has no gradient.*grouped_mlp"):
+            torch.ops.tmap.moe_layer(x, up, down.requires_grad_(), ids, weights)
+
     def test_gradients_stop_at_limits(self):
         (a, b, _), ends = self.product_operands()
         limit = 0.2501  # no sum of 16 bits equals it

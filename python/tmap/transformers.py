@@ -2,8 +2,8 @@
 """Runs the experts of Hugging Face Transformers by tmap: `experts_implementation="tmap"`.
 
 `register()` puts tmap into Transformers' registry of experts, and changes nothing else. Models that
-name it then call tmap. A call that tmap does not take falls through to Transformers' `grouped_mm`.
-`docs/transformers.md` lists what is taken.
+name it then call tmap. A call that tmap does not take falls through to Transformers' `grouped_mm`,
+or to its `batched_mm`. `docs/transformers.md` lists what is taken.
 """
 import importlib
 import inspect
@@ -34,8 +34,10 @@ _LINE_BYTES = 16
 _UNIT = _LINE_BYTES // 2  # elements
 _lock = threading.Lock()
 _counts: Counter = Counter()
-_registry = _grouped_mm = _default_gate = None
+_registry = _grouped_mm = _batched_mm = _default_gate = None
 
+# PyTorch's grouped product raises an error for these.
+_ONLY_BATCHED = (UNITS, LINES)
 _FUNCTIONS = {"SiLU": "silu", "SiLUActivation": "silu", "GELUActivation": "gelu",
               "GELUTanh": "gelu_tanh"}
 # Gates with limits that models apply themselves, by the module and class that define them: the
@@ -57,7 +59,7 @@ _MODELS = "transformers.models."
 def register() -> None:
     """Adds "tmap" to Transformers' implementations of experts. Does nothing if it is there already.
     Counts calls again from zero else. Needs Transformers 5.17."""
-    global _registry, _grouped_mm, _default_gate
+    global _registry, _grouped_mm, _batched_mm, _default_gate
     moe = _registry_module()
     with _lock:
         functions = moe.ALL_EXPERTS_FUNCTIONS
@@ -67,15 +69,15 @@ def register() -> None:
         if present is not None:
             raise RuntimeError(f'experts_implementation="{NAME}" is registered already, as '
                                f"{present.__module__}.{present.__qualname__}")
-        _registry, _grouped_mm = functions, functions["grouped_mm"]
-        _default_gate = moe._default_apply_gate
+        _registry, _default_gate = functions, moe._default_apply_gate
+        _grouped_mm, _batched_mm = functions["grouped_mm"], functions["batched_mm"]
         _counts.clear()
         functions.register(NAME, _forward)
 
 
 def unregister() -> None:
-    """Takes "tmap" out of the registry again. Does nothing if it is not there. Set models to another
-    implementation first: one that names "tmap" raises KeyError at its next call."""
+    """Takes "tmap" out of the registry again. Does nothing if it is not there. Set models to
+    another implementation first: one that names "tmap" raises KeyError at its next call."""
     with _lock:
         if _registry is not None and _registry.get(NAME) is _forward:
             del _registry._global_mapping[NAME]
@@ -98,7 +100,8 @@ def _registry_module():
         moe = importlib.import_module("transformers.integrations.moe")
         options = inspect.signature(moe.use_experts_implementation).parameters
         is_new = {"is_transposed", "has_bias", "has_gate"} <= set(options)
-        fits = is_new and hasattr(moe, "_default_apply_gate") and "grouped_mm" in moe.ALL_EXPERTS_FUNCTIONS
+        fits = (is_new and hasattr(moe, "_default_apply_gate")
+                and {"grouped_mm", "batched_mm"} <= set(moe.ALL_EXPERTS_FUNCTIONS))
     except (ImportError, AttributeError):
         fits = False
     if not fits:
@@ -122,7 +125,8 @@ def _forward(self, hidden_states, top_k_index, top_k_weights):
     reason = _refuse(self, hidden_states, top_k_index, top_k_weights, up, down, up_bias, down_bias)
     _count(reason)
     if reason is not None:
-        return _grouped_mm(self, hidden_states, top_k_index, top_k_weights)
+        theirs = _batched_mm if reason in _ONLY_BATCHED else _grouped_mm
+        return theirs(self, hidden_states, top_k_index, top_k_weights)
     x, weights = hidden_states.to(up.dtype), top_k_weights.float()
     if not self.is_transposed:
         up, down = up.transpose(-2, -1), down.transpose(-2, -1)
@@ -175,10 +179,10 @@ def _gate_of(self):
     if known is None:
         return None
     columns, alpha, limit, value_shift = known
-    if alpha is None and _FUNCTIONS.get(type(getattr(self, "act_fn", None)).__name__, "silu") != "silu":
+    if hasattr(self, "act_fn") and _FUNCTIONS.get(type(self.act_fn).__name__) != "silu":
         return None
-    return {"function": "silu", "columns": columns, "limit": getattr(self, limit),
-            "alpha": 1.0 if alpha is None else getattr(self, alpha), "value_shift": value_shift}
+    return {"columns": columns, "limit": getattr(self, limit), "value_shift": value_shift,
+            "alpha": 1.0 if alpha is None else getattr(self, alpha)}
 
 
 @torch.compiler.assume_constant_result
