@@ -22,6 +22,7 @@ Own kernels  `MapBatch.ref` is a kernel parameter; `include_dir()` has the heade
 PyTorch      `import tmap.torch_ops` registers `torch.ops.tmap.grouped_mm`, products in 8 bits,
              `pad_ragged` and `unpad_ragged`. `tmap.torch.install` makes PyTorch's own grouped
              products call tmap, and `tmap.compat` has the calls of other projects.
+             `tmap.transformers.register` makes it an implementation of Transformers' experts.
 
 Arrays are of any library that speaks DLPack: PyTorch, CuPy, JAX (to read), NumPy (in memory of the
 host). A call that fails raises `Error`, `TypeError` or `ValueError` and has changed nothing. Specs,

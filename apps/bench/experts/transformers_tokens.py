@@ -107,11 +107,10 @@ class Model:
     def replayed(self, sequences):
         """Returns graphs of one step of decoding."""
         ids = self.ids(sequences, 1)
-        position = torch.zeros_like(ids)
 
         def step():
             with torch.no_grad():
-                return self.model(ids, position_ids=position, use_cache=False).logits.argmax(-1)
+                return self.model(ids, use_cache=False).logits.argmax(-1)
 
         self.model.eval()
         graphs = {}
