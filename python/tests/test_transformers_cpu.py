@@ -59,7 +59,8 @@ class Registry(unittest.TestCase):
 
 
 class FallsThrough(unittest.TestCase):
-    """What tmap does not take. Tensors of the CPU pass for those of a GPU, until there is a reason."""
+    """What tmap does not take. Tensors of the CPU count as those of a GPU until there is a
+    reason."""
 
     def setUp(self):
         torch.manual_seed(12)

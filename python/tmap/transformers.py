@@ -13,6 +13,7 @@ from collections import Counter
 import torch
 
 from . import torch_moe  # noqa: F401: registers the operators
+from ._epilogue import GATES
 from .torch import Calls
 from .torch_moe import MOST_CHOICES, MOST_EXPERTS, MOST_EXPERTS_OF_A_TOKEN
 from .torch_rules import CAPABILITY, HOPPER
@@ -38,8 +39,8 @@ _registry = _grouped_mm = _batched_mm = _default_gate = None
 
 # PyTorch's grouped product raises an error for these.
 _ONLY_BATCHED = (UNITS, LINES)
-_FUNCTIONS = {"SiLU": "silu", "SiLUActivation": "silu", "GELUActivation": "gelu",
-              "GELUTanh": "gelu_tanh"}
+# Functions of gates, by the names of Transformers' classes in lower case: GELUTanh, SiLUActivation.
+_FUNCTIONS = {name.replace("_", ""): name for name in GATES[1:]}
 # Gates with limits that models apply themselves, by the module and class that define them: the
 # columns, the attributes with alpha and limit, and what is added to values. Transformers' own gate
 # is in _gate_of.
@@ -53,7 +54,7 @@ _GATES = {
     "hy_v4.modeling_hy_v4.HYV4Experts": ("halves", None, "swiglu_limit", 0.0),
     "glm5_next.modeling_glm5_next.Glm5NextTextExperts": ("halves", None, "swiglu_limit", 0.0),
 }
-_MODELS = "transformers.models."
+_MODELS, _ACTIVATIONS = "transformers.models.", "transformers.activations"
 
 
 def register() -> None:
@@ -173,16 +174,25 @@ def _gate_of(self):
     if not self.has_gate:
         return None
     if type(self)._apply_gate is _default_gate:
-        function = _FUNCTIONS.get(type(self.act_fn).__name__)
+        function = _function_of(type(self.act_fn))
         return None if function is None else {"function": function}
     known = _known_gate(type(self))
     if known is None:
         return None
     columns, alpha, limit, value_shift = known
-    if hasattr(self, "act_fn") and _FUNCTIONS.get(type(self.act_fn).__name__) != "silu":
+    if hasattr(self, "act_fn") and _function_of(type(self.act_fn)) != "silu":
         return None
     return {"columns": columns, "limit": getattr(self, limit), "value_shift": value_shift,
             "alpha": 1.0 if alpha is None else getattr(self, alpha)}
+
+
+@torch.compiler.assume_constant_result
+def _function_of(activation):
+    """Returns the function of a class of activations, or None if tmap has none. A class from
+    elsewhere may have the same name."""
+    if activation is not torch.nn.SiLU and activation.__module__ != _ACTIVATIONS:
+        return None
+    return _FUNCTIONS.get(activation.__name__.removesuffix("Activation").lower())
 
 
 @torch.compiler.assume_constant_result
