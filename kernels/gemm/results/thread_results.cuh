@@ -250,30 +250,29 @@ class thread_results {
   __device__ bool has_given_scales() const {
     return work_.scales.are_given;
   }
-  /// Sets `factors` to the reciprocals of the scales of 128 results of each row half. Scales are
-  /// given, or follow from the largest results and are written if `writes`. Even lanes work for the
-  /// first row half and odd ones for the second, so the long code for a scale exists once.
+
+  /// Sets `factors` to the reciprocals of the scales of the 128 results at `column`. Scales are
+  /// given, or follow from the largest results and are written if `writes`.
   __device__ void find_scales(float (&factors)[2], const std::uint32_t (&largest)[2], const result_place& place,
                               std::uint32_t column, bool writes) const {
-    const bool is_second = lane_column() % 2 != 0;
-    const std::uint32_t row =
-        place.row + place_sum(threadIdx.x / 32 % 4, threadIdx.x % 32, 0).row + (is_second ? 8 : 0);
-    float inverse = 0;
-    if (has_given_scales()) {
-      inverse = __frcp_rn(scale_at(min(row, record_.m - 1), column));
-    } else {
-      constexpr float most = tmap::detail::largest_f8(ragged::value_type::f8_e4m3);
-      std::uint32_t top = is_second ? largest[1] : largest[0];
-      top = max(top, __shfl_xor_sync(~0u, is_second ? largest[0] : largest[1], 1));
-      top = max(top, __shfl_xor_sync(~0u, top, 2));
-      const tmap::detail::block_scale made =
-          tmap::detail::scale_of(__uint_as_float(top), most, work_.scales.are_powers_of_two);
-      inverse = made.inverse;
-      if (writes && row < record_.m && lane_column() < 2) scale_at(row, column) = made.scale;
+    constexpr float most = tmap::detail::largest_f8(ragged::value_type::f8_e4m3);
+#pragma unroll
+    for (std::uint32_t half = 0; half < 2; ++half) {
+      if (has_given_scales()) {
+        factors[half] = __frcp_rn(scale_at(row_[half], column));
+        continue;
+      }
+      std::uint32_t most_of_row = largest[half];
+      for (std::uint32_t step = 1; step < 4; step *= 2) {
+        most_of_row = max(most_of_row, __shfl_xor_sync(~0u, most_of_row, step));
+      }
+      const float top = __uint_as_float(most_of_row);
+      const tmap::detail::block_scale scale = tmap::detail::scale_of(top, most, work_.scales.are_powers_of_two);
+      factors[half] = scale.inverse;
+      const std::uint32_t row = place.row + place_sum(threadIdx.x / 32 % 4, threadIdx.x % 32, 0).row + half * 8;
+      if (row >= record_.m || lane_column() != 0 || !writes) continue;
+      scale_at(row, column) = scale.scale;
     }
-    const float other = __shfl_xor_sync(~0u, inverse, 1);
-    factors[0] = is_second ? other : inverse;
-    factors[1] = is_second ? inverse : other;
   }
 
  private:
