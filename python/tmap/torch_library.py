@@ -2,6 +2,8 @@
 """Registers operators of PyTorch: their schemas, kernels, fakes and gradients."""
 import torch
 
+from . import torch_native
+
 
 class _Library(torch.library.Library):
     """Sends an operator to its device's kernel at once if no gradient is wanted and nothing
@@ -47,10 +49,14 @@ def define(*schemas):
 
 
 def register(name, kernels, fake, backward=None, setup=None):
-    """Registers an operator. Without `backward` it has no gradients."""
+    """Registers an operator. Without `backward` it has no gradients. A kernel in C++ goes before
+    the one given for CUDA."""
+    if name in torch_native.schemas:
+        kernels = {**kernels, "CUDA": torch_native.kernel(name)}
     _library.kernels[name] = kernels
     for key, kernel in kernels.items():
-        _library.impl(name, kernel, key)
+        if key != "CUDA" or name not in torch_native.schemas:
+            _library.impl(name, kernel, key)
     torch.library.register_fake(f"tmap::{name}", fake, lib=_library)
     if backward is not None:
         torch.library.register_autograd(f"tmap::{name}", backward, setup_context=setup,

@@ -40,6 +40,7 @@ LAYERS = {
     "lib/pool": ["tmap/", "lib/driver/", "lib/support/"],
     "lib/service": ["tmap/", "lib/batch/", "lib/pool/", "lib/encode/", "lib/driver/", "lib/spec/", "lib/support/", "kernels/launch.hpp"],
     "lib/interop": ["tmap/", "lib/spec/", "lib/support/"],
+    "lib/torch": ["tmap/"],
     "lib/simulator": ["tmap/", "lib/codec/", "lib/spec/", "lib/support/"],
     "kernels": ["tmap/"],
     "kernels/batch": LAUNCHING,

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// The operators of PyTorch, which python/tmap/torch_ops.py describes, for tensors on CUDA. They
+// enqueue on the current stream. They throw where those in Python raise.
+
+#include "lib/torch/tensor_view.hpp"
+
+#include <optional>
+#include <string>
+
+namespace tmap::pytorch {
+
+using torch::headeronly::ScalarType;
+
+Tensor grouped_mm(const Tensor& a, const Tensor& b, const std::optional<Tensor>& offs,
+                  const std::optional<Tensor>& bias, std::optional<ScalarType> out_dtype, bool zero_rest);
+
+// What they need of PyTorch's own operators.
+
+/// Returns the tensor, or a copy whose elements follow each other.
+Tensor packed(const Tensor& tensor);
+Tensor batched_product(const Tensor& a, const Tensor& b);
+/// Returns the number that PyTorch's C functions have for a type.
+std::int32_t type_number(ScalarType type);
+
+}  // namespace tmap::pytorch

@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+namespace tmap::pytorch {
+
+/// The schemas of operators with kernels in this library. The Python package defines the same.
+inline constexpr const char* operator_schemas[] = {
+    "grouped_mm(Tensor a, Tensor b, Tensor? offs=None, Tensor? bias=None, ScalarType? out_dtype=None, *, "
+    "bool zero_rest=False) -> Tensor",
+};
+
+}  // namespace tmap::pytorch

@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Calls of the operators of PyTorch in C++: good ones, and refused ones with the kernels in Python
+that refuse them in the same words."""
+import torch
+
+from tmap import torch_products
+
+IN_PYTHON = {"grouped_mm": torch_products.grouped_mm_cuda}
+
+
+def short(value):
+    return f"{tuple(value.shape)} {value.dtype}" if isinstance(value, torch.Tensor) else repr(value)
+
+
+def _random(device, *shape, dtype=torch.bfloat16):
+    return (torch.randn(*shape, device=device) * 0.3).to(dtype)
+
+
+class Operands:
+    def __init__(self, device):
+        self.device, self.ends = device, torch.tensor((5, 5, 64, 77), device=device, dtype=torch.int32)
+        self.rows, self.columns = self.random(77, 64), self.random(77, 48)
+        self.weights, self.bias = self.random(4, 96, 64), self.random(4, 96)
+
+    def random(self, *shape, dtype=torch.bfloat16):
+        return _random(self.device, *shape, dtype=dtype)
+
+
+def good(device):
+    """Returns calls that both kinds of kernel take: the name, arguments and keywords."""
+    of = Operands(device)
+    along_k, ends = of.weights.transpose(-2, -1), of.ends
+    calls = [
+        (of.rows, along_k, ends), (of.rows, along_k.contiguous(), ends.long()), (of.weights, of.rows.t(), ends),
+        (of.weights, of.rows.t().contiguous()[:, :72], ends.clamp(max=72) // 8 * 8), (of.rows.t(), of.columns, ends),
+        (of.rows, along_k, ends, of.bias), (of.rows, along_k, ends, of.bias, torch.float32),
+        (of.rows, along_k, ends, of.bias.t().contiguous().t()), (of.rows.t(), of.columns, ends, None, torch.float32),
+        (of.rows.half(), along_k.half(), ends), (of.rows[:0], along_k, ends * 0), (of.rows[:, :0], along_k[:, :0], ends),
+        (of.rows.t()[:, :0], of.columns[:0], ends * 0), (of.random(4, 8, 64), along_k),
+    ]
+    return [("grouped_mm", arguments, {"zero_rest": True}) for arguments in calls]
+
+
+def refused(device):
+    of = Operands(device)
+    a, b, ends = of.rows, of.weights.transpose(-2, -1), of.ends
+    calls = [
+        (a, b, None), (b, b, ends), (a, b.half(), ends), (a.float(), b.float(), ends), (a, b, ends.float()),
+        (a, b, ends.short()), (a, b, ends.repeat_interleave(2)[::2]), (a, b, ends[None]), (a, b, ends[1:]),
+        (b, a.t(), ends[1:]), (a[:, ::2], b[:, ::2], ends), (a[:, :60], b[:, :60], ends), (a[:, :32], b, ends),
+        (of.weights[:, :, :32], a.t(), ends), (a, of.random(60, 48), ends), (a.t(), of.columns[:, :44], ends),
+        (a, of.random(4, 100, 64).transpose(-2, -1), ends), (a, b, ends, of.bias[:3]),
+        (a, b, ends, of.bias[:, :90]), (a, b, ends, of.bias.float()), (a, b, ends, of.bias.to("meta")),
+        (of.weights, a.t(), ends, of.bias), (a, b.to("meta"), ends), (a, b, ends, None, torch.float64),
+        (a, b, ends, None, torch.float16), (of.weights, a.t(), ends, None, torch.float32),
+        (of.random(4, 8, 64), b, None, None, torch.float32), (a[0], b, ends), (a, b[None], ends),
+        (a.t(), of.random(77, 4), ends, None, torch.bfloat16),
+    ]
+    return [("grouped_mm", arguments, {}) for arguments in calls]
