@@ -32,7 +32,7 @@ PAGES = {
         "Batches: sources, statuses, how a call runs",
         "tensor_source item_status map_status batch_run",
     ),
-    "reference/ragged.md": ("Ragged operations", "route tensor_batch ragged"),
+    "reference/ragged.md": ("Ragged operations", "route tensor_batch ragged padded_rows"),
     "reference/gemm.md": ("Grouped products", "grouped_gemm"),
     "reference/moe.md": ("Experts", "moe moe_layer"),
     "reference/peers.md": ("Groups of GPUs", "peer_group peer_memory peer_memory_ref peer_maps peer_exchange expert_parallel peer_verdict row_placement"),

@@ -98,6 +98,14 @@ cudaError_t launch_move_rows(const row_move&, const device_shape&, cudaStream_t)
   return left_out;
 }
 
+cudaError_t launch_pad_rows(const row_padding&, cudaStream_t) {
+  return left_out;
+}
+
+cudaError_t launch_unpad_rows(const row_padding&, cudaStream_t) {
+  return left_out;
+}
+
 piece_rule transpose_pieces(std::uint32_t, std::uint32_t) {
   return {};
 }

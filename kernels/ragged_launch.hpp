@@ -9,6 +9,7 @@
 #include <tmap/detail/judge_tensors.hpp>
 #include <tmap/device_limits.hpp>
 #include <tmap/map_template.hpp>
+#include <tmap/padded_rows.hpp>
 #include <tmap/ragged.hpp>
 
 #include "kernels/ragged/planned_tensor.hpp"
@@ -106,6 +107,14 @@ struct row_move {
   fault_sink faults;
 };
 cudaError_t launch_move_rows(const row_move& move, const device_shape& device, cudaStream_t stream);
+
+struct row_padding {
+  ragged::padded_rows rows;
+  ragged::fill_value fill;  ///< of `pad_rows`
+};
+/// Each is one launch. There is at least one byte to write.
+cudaError_t launch_pad_rows(const row_padding& padding, cudaStream_t stream);
+cudaError_t launch_unpad_rows(const row_padding& padding, cudaStream_t stream);
 
 piece_rule transpose_pieces(std::uint32_t element_bytes, std::uint32_t rank);
 cudaError_t launch_transpose(const planned_work& work, std::uint32_t element_bytes, const device_shape& device,

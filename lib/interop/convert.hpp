@@ -10,6 +10,7 @@
 #include <tmap/map_service.hpp>
 #include <tmap/moe.hpp>
 #include <tmap/moe_layer.hpp>
+#include <tmap/padded_rows.hpp>
 #include <tmap/peer_exchange.hpp>
 #include <tmap/peer_group.hpp>
 #include <tmap/ragged.hpp>
@@ -73,6 +74,7 @@ tensor_batch library_of(const tmap_tensor_batch& side);
 dense_batch library_of(const tmap_dense_batch& side);
 ragged::packed_buffer library_of(const tmap_packed_buffer& side);
 ragged::row_matrix library_of(const tmap_row_matrix& side);
+ragged::padded_rows library_of(const tmap_padded_rows& rows);
 ragged::row_index library_of(const tmap_row_index& index);
 ragged::cast_values library_of(const tmap_cast_values& values);
 ragged::quantize_values library_of(const tmap_quantize_values& values);

@@ -125,6 +125,11 @@ ragged::row_matrix library_of(const tmap_row_matrix& side) {
   return {side.address, side.rows, side.row_bytes, side.pitch_bytes};
 }
 
+ragged::padded_rows library_of(const tmap_padded_rows& rows) {
+  return {rows.values,  rows.rows,      rows.dense,         rows.count,
+          rows.longest, rows.row_bytes, rows.element_bytes, library_of(rows.offsets)};
+}
+
 ragged::row_index library_of(const tmap_row_index& index) {
   return {index.rows, index.count, index.bytes};
 }

@@ -27,6 +27,15 @@ struct fill_input {
   const tmap_tensor_batch* source;
 };
 
+/// The same for rows that are padded.
+struct row_fill_input {
+  void check(arguments&) const {}
+  ragged::fill_value value() const { return fill_of(element, rows->element_bytes); }
+
+  const void* element;
+  const tmap_padded_rows* rows;
+};
+
 answer choose(const tensor_layout& tensor, const route_options& choices, std::uint32_t& route, std::uint32_t& reason) {
   const route_choice chosen = choose_route(tensor, choices);
   route = static_cast<std::uint32_t>(chosen.way);
@@ -86,6 +95,14 @@ tmap_status tmap_ragged_scatter_rows(const tmap_row_matrix* source, const tmap_r
                                      const tmap_row_matrix* destination, const tmap_call* call) {
   return run(__func__, ragged::scatter_rows, input{"source", source}, input{"index", index},
              input{"destination", destination}, index_call{call});
+}
+
+tmap_status tmap_ragged_pad_rows(const tmap_padded_rows* rows, const void* fill, const tmap_call* call) {
+  return run(__func__, ragged::pad_rows, input{"rows", rows}, row_fill_input{fill, rows}, index_call{call});
+}
+
+tmap_status tmap_ragged_unpad_rows(const tmap_padded_rows* rows, const tmap_call* call) {
+  return run(__func__, ragged::unpad_rows, input{"rows", rows}, index_call{call});
 }
 
 tmap_status tmap_ragged_transpose(const tmap_tensor_batch* source, const tmap_tensor_batch* destination,

@@ -7,6 +7,7 @@
 // with `out_of_memory`.
 
 #include <tmap/error.hpp>
+#include <tmap/padded_rows.hpp>
 #include <tmap/ragged.hpp>
 #include <tmap/tensor_batch.hpp>
 
@@ -22,6 +23,8 @@ namespace tmap::ragged::simulated {
 [[nodiscard]] result<void> unpad(const dense_batch& source, const tensor_batch& destination, const run& with);
 [[nodiscard]] result<void> gather_rows(const row_matrix& source, const row_index& index, const row_matrix& destination,
                                        const run& with);
+void pad_rows(const padded_rows& rows, const fill_value& fill);
+void unpad_rows(const padded_rows& rows);
 [[nodiscard]] result<void> scatter_rows(const row_matrix& source, const row_index& index, const row_matrix& destination,
                                         const run& with);
 

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <tmap/detail/padded_tensor.hpp>
+
 #include "lib/simulator/ragged_operations.hpp"
 #include "lib/simulator/ragged_run.hpp"
 
+#include <algorithm>
 #include <cstring>
 
 namespace tmap::ragged::simulated {
@@ -49,6 +52,30 @@ result<void> scatter_rows(const row_matrix& source, const row_index& index, cons
                         [&](std::uint64_t i, std::uint64_t row) {
                           std::memcpy(row_of(destination, row), row_of(source, i), source.row_bytes);
                         });
+}
+
+void pad_rows(const padded_rows& rows, const fill_value& fill) {
+  const std::uint64_t slab = rows.longest * rows.row_bytes;
+  for (std::uint64_t tensor = 0; tensor < rows.count; ++tensor) {
+    const auto [begin, end] = tmap::detail::rows_of_tensor(rows, tensor);
+    const std::uint64_t kept = begin < end ? std::min(end - begin, rows.longest) * rows.row_bytes : 0;
+    auto* const to = reinterpret_cast<std::byte*>(rows.dense + tensor * slab);
+    if (kept != 0) std::memcpy(to, reinterpret_cast<const std::byte*>(rows.values + begin * rows.row_bytes), kept);
+    for (std::uint64_t at = kept; at < slab; at += rows.element_bytes) {
+      std::memcpy(to + at, fill.bytes, rows.element_bytes);
+    }
+  }
+}
+
+void unpad_rows(const padded_rows& rows) {
+  std::memset(reinterpret_cast<std::byte*>(std::uint64_t{rows.values}), 0, rows.rows * rows.row_bytes);
+  for (std::uint64_t tensor = 0; tensor < rows.count; ++tensor) {
+    const auto [begin, end] = tmap::detail::rows_of_tensor(rows, tensor);
+    if (begin >= end || rows.longest == 0) continue;
+    std::memcpy(reinterpret_cast<std::byte*>(rows.values + begin * rows.row_bytes),
+                reinterpret_cast<const std::byte*>(rows.dense + tensor * rows.longest * rows.row_bytes),
+                std::min(end - begin, rows.longest) * rows.row_bytes);
+  }
 }
 
 }  // namespace tmap::ragged::simulated

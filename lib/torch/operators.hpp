@@ -16,8 +16,6 @@ using torch::headeronly::ScalarType;
 Tensor grouped_mm(const Tensor& a, const Tensor& b, const std::optional<Tensor>& offs,
                   const std::optional<Tensor>& bias, std::optional<ScalarType> out_dtype, bool zero_rest);
 
-// What they need of PyTorch's own operators.
-
 /// Returns the tensor, or a copy whose elements follow each other.
 Tensor packed(const Tensor& tensor);
 Tensor batched_product(const Tensor& a, const Tensor& b);

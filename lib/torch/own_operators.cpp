@@ -20,6 +20,8 @@ Tensor batched_product(const Tensor& a, const Tensor& b) {
   return stable::to<Tensor>(stack[0]);
 }
 
-std::int32_t type_number(ScalarType type) { return stable::to<std::int32_t>(stable::from(type)); }
+std::int32_t type_number(ScalarType type) {
+  return stable::to<std::int32_t>(stable::from(type));
+}
 
 }  // namespace tmap::pytorch

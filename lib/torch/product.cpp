@@ -11,7 +11,9 @@ namespace {
 
 constexpr std::int64_t unit_bytes = 16;
 
-std::string number(std::int64_t value) { return std::to_string(value); }
+std::string number(std::int64_t value) {
+  return std::to_string(value);
+}
 
 void check_units(const char* name, std::int64_t extent, std::int64_t item) {
   if (extent * item % unit_bytes != 0) {
@@ -21,7 +23,8 @@ void check_units(const char* name, std::int64_t extent, std::int64_t item) {
 
 void check_k(std::int64_t of_a, std::int64_t of_b) {
   if (of_a != of_b) {
-    refuse("a has rows of " + number(of_a) + " elements, but b has columns of " + number(of_b) + ": they must be equal");
+    refuse("a has rows of " + number(of_a) + " elements, but b has columns of " + number(of_b) +
+           ": they must be equal");
   }
 }
 
@@ -53,7 +56,9 @@ struct shape_of_product {
   tmap_row_offsets offsets;
 };
 
-std::uint64_t unsigned_of(std::int64_t extent) { return static_cast<std::uint64_t>(extent); }
+std::uint64_t unsigned_of(std::int64_t extent) {
+  return static_cast<std::uint64_t>(extent);
+}
 
 template <class Problem>
 Problem begin_problem(const shape_of_product& of) {
@@ -145,7 +150,9 @@ void check_groups(std::int64_t groups, const tensor_view& grouped) {
   }
 }
 
-tmap_status run(const tmap_row_problem& problem, const tmap_call& call) { return tmap_gemm_rows(&problem, &call); }
+tmap_status run(const tmap_row_problem& problem, const tmap_call& call) {
+  return tmap_gemm_rows(&problem, &call);
+}
 tmap_status run(const tmap_column_problem& problem, const tmap_call& call) {
   return tmap_gemm_columns(&problem, &call);
 }

@@ -21,7 +21,9 @@ namespace {
 using torch::stable::detail::StableLibrary;
 
 /// Libraries built of different versions agree on no struct.
-bool has_its_own_version_of_tmap() { return tmap_version() == TMAP_VERSION; }
+bool has_its_own_version_of_tmap() {
+  return tmap_version() == TMAP_VERSION;
+}
 
 bool is_in_python() {
   using is_initialized = int (*)();
@@ -50,7 +52,9 @@ const registration registered;
 
 /// Returns the version of tmap that this library was built with. With any other it registers
 /// nothing.
-extern "C" __attribute__((visibility("default"))) std::uint32_t tmap_torch_version() { return TMAP_VERSION; }
+extern "C" __attribute__((visibility("default"))) std::uint32_t tmap_torch_version() {
+  return TMAP_VERSION;
+}
 /// Returns the schemas of the operators that have kernels here, each on a line.
 extern "C" __attribute__((visibility("default"))) const char* tmap_torch_schemas() {
   static const std::string lines = [] {

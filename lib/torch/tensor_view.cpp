@@ -108,11 +108,17 @@ std::string tuple_text(const std::int64_t* begin, const std::int64_t* end) {
 
 }  // namespace
 
-std::string shape_text(const tensor_view& of) { return tuple_text(of.sizes, of.sizes + of.rank); }
+std::string shape_text(const tensor_view& of) {
+  return tuple_text(of.sizes, of.sizes + of.rank);
+}
 
-std::string shape_text(std::initializer_list<std::int64_t> shape) { return tuple_text(shape.begin(), shape.end()); }
+std::string shape_text(std::initializer_list<std::int64_t> shape) {
+  return tuple_text(shape.begin(), shape.end());
+}
 
-void refuse(const std::string& reason) { throw std::invalid_argument(reason); }
+void refuse(const std::string& reason) {
+  throw std::invalid_argument(reason);
+}
 
 void check(int status) {
   if (status == TMAP_OK) return;

@@ -35,9 +35,7 @@ struct tensor_view {
   std::int32_t device_type;
   std::int32_t device;
 
-  bool is_beside(const tensor_view& other) const {
-    return device_type == other.device_type && device == other.device;
-  }
+  bool is_beside(const tensor_view& other) const { return device_type == other.device_type && device == other.device; }
   bool has_shape(std::initializer_list<std::int64_t> shape) const;
   std::int64_t elements() const;
   /// True if the elements follow each other in order.

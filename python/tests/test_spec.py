@@ -23,7 +23,8 @@ C_NAMES = {"LastError": "error", "Spec": "tensor_spec", "Violation": "violation"
            "Call": "call", "RowOffsets": "row_offsets", "BatchRef": "batch_ref",
            "BatchWriter": "batch_writer", "BatchInfo": "batch_info", "TensorBatch": "tensor_batch",
            "DenseBatch": "dense_batch", "PackedBuffer": "packed_buffer",
-           "RowMatrix": "row_matrix", "RowIndex": "row_index", "CastValues": "cast_values",
+           "RowMatrix": "row_matrix", "RowIndex": "row_index", "PaddedRows": "padded_rows",
+           "CastValues": "cast_values",
            "MemoryWindow": "memory_window", "Tile": "tile", "Matrix": "matrix", "Gate": "gate",
            "ResultScales": "result_scales",
            "RowProblem": "row_problem", "ColumnProblem": "column_problem",
@@ -63,7 +64,7 @@ class Layouts(unittest.TestCase):
     def test_structs_have_the_sizes_that_the_c_interface_promises(self):
         sizes = {"LastError": 184, "Spec": 152, "Violation": 24, "DecodedMap": 216, "MapPatch": 112, "PatchSource": 96,
                  "ServiceOptions": 40, "Call": 104, "PeerStart": 168, "PeerMemoryRef": 272, "ExchangeProblem": 80, "RowOffsets": 32, "RaggedRows": 64, "BatchInfo": 80, "TensorBatch": 176, "DenseBatch": 96,
-                 "PackedBuffer": 40, "RowMatrix": 40, "RowIndex": 24, "CastValues": 40,
+                 "PackedBuffer": 40, "RowMatrix": 40, "RowIndex": 24, "PaddedRows": 88, "CastValues": 40,
                  "RowProblem": 376, "ColumnProblem": 136, "WeightProblem": 232,
                  "Gate": 40, "ResultScales": 32, "PointerProblem": 104, "BatchRef": 40,
                  "ExpertWeights": 80, "LayerProblem": 392, "LayerResults": 160, "MemoryWindow": 24, "Tile": 48, "BadItem": 32, "FaultReport": 72}

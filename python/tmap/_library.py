@@ -37,6 +37,8 @@ _ARGUMENTS = {
     "tmap_batch_use_on": (c.Handle, c_void_p),
     "tmap_batch_release": (c.Handle,),
     "tmap_ragged_workspace_bytes": (c_uint64, c_uint32, c_void_p),
+    "tmap_ragged_pad_rows": (c_void_p, c_void_p, c_void_p),
+    "tmap_ragged_unpad_rows": (c_void_p, c_void_p),
     "tmap_tile_sizes": (c_void_p, c_void_p, c_void_p),
     "tmap_simulate_load": (c_void_p, c_void_p, c_uint32, c_void_p, c_void_p),
     "tmap_simulate_store": (c_void_p, c_void_p, c_uint32, c_void_p),

@@ -160,6 +160,12 @@ class RowIndex(Sized):
                 ("count", c_uint64)]
 
 
+class PaddedRows(Sized):
+    _fields_ = [("struct_size", c_uint32), ("element_bytes", c_uint32), ("values", c_uint64),
+                ("rows", c_uint64), ("dense", c_uint64), ("count", c_uint64),
+                ("longest", c_uint64), ("row_bytes", c_uint64), ("offsets", RowOffsets)]
+
+
 class CastValues(Sized):
     _fields_ = [("struct_size", c_uint32), ("from_type", c_uint32), ("to_type", c_uint32),
                 ("scale", c_float), ("shift", c_float), ("reserved", c_uint32),

@@ -1,19 +1,26 @@
 # SPDX-License-Identifier: Apache-2.0
 """Operators of PyTorch that pad ragged rows and undo it, which `tmap.torch_ops` describes."""
 import math
+from ctypes import byref
 
 import torch
 
-from . import _ragged, ragged
-from ._batch import OFFSET_FORMATS
-from ._numbers import choice
+from . import _structs as c
+from ._batch import OFFSET_FORMATS, call_on
+from ._errors import check
+from ._libraries import ADAPTORS
+from ._library import lib
+from ._numbers import choice, element_bytes
 from .torch_library import define, register
-from .torch_tensors import NAMES, OFFSET_BYTES, with_rows
+from .torch_tensors import NAMES, OFFSET_BYTES
 
 define("pad_ragged(Tensor values, Tensor offsets, SymInt max_length, *, float fill=0.0, "
        'str format="ends") -> Tensor',
        "unpad_ragged(Tensor dense, Tensor offsets, SymInt total, *, "
        'str format="ends") -> Tensor')
+
+_torch = ADAPTORS[torch.Tensor]
+
 
 def _count(offsets, format):
     choice(format, OFFSET_FORMATS, "format")
@@ -25,42 +32,34 @@ def _count(offsets, format):
     return offsets.shape[0] - int(format == "prefix")
 
 
-def _bounds(offsets, total, format):
-    """Returns where each tensor begins and the last ends, cut to the rows that exist."""
-    if format == "prefix":
-        return offsets.clamp(0, total).long()
-    bounds = offsets.new_zeros(offsets.shape[0] + 1, dtype=torch.int64)
-    if format == "sizes":
-        torch.cumsum(offsets, 0, dtype=torch.int64, out=bounds[1:])
-    else:
-        bounds[1:].copy_(offsets)
-    return bounds.clamp_(0, total)
-
-
-def _rows(values, offsets, format):
-    """Returns the batch, with offsets cut to the rows that exist."""
+def _call(function, values, dense, offsets, format, *fill):
+    """Calls the library on rows without gaps."""
+    if values.device != offsets.device:
+        raise ValueError(f"rows and offsets are on one device, not on {values.device} and "
+                         f"{offsets.device}")
     if format == "sizes":
         offsets, format = offsets.cumsum(0), "ends"
-    return _ragged.Rows(values, offsets.clamp(0, values.shape[0]), format)
-
-
-def _cut_rows(values, offsets, longest, format):
-    """Returns the same as tensors of one dim, of rows that follow each other, with at most
-    `longest` rows of each tensor."""
-    bounds, width = _bounds(offsets, values.shape[0], format), math.prod(values.shape[1:])
-    begins = bounds[:-1]
-    sizes = (bounds[1:] - begins).clamp_(max=longest).mul_(width)
-    addresses = (begins * (width * values.element_size())).add_(values.data_ptr())
-    return _ragged.Columns(addresses, [sizes], dtype=NAMES[values.dtype])
+    offsets = offsets.contiguous()
+    rows = c.PaddedRows(
+        element_bytes=values.element_size(), values=values.data_ptr(), rows=values.shape[0],
+        dense=dense.data_ptr(), count=dense.shape[0], longest=dense.shape[1],
+        row_bytes=math.prod(values.shape[1:]) * values.element_size())
+    rows.offsets.values = offsets.data_ptr()
+    rows.offsets.format = OFFSET_FORMATS.index(format)
+    rows.offsets.bytes = offsets.element_size()
+    if not values.is_cuda:
+        check(function(byref(rows), *fill, call_on(None)))
+        return
+    device = values.get_device()
+    with _torch.use(device):
+        check(function(byref(rows), *fill, call_on(_torch.current_stream(device))))
 
 
 def _pad(values, offsets, max_length, *, fill=0.0, format="ends"):
-    count, values = _count(offsets, format), with_rows(values)
-    shape = (count, max_length, *values.shape[1:])
-    if values.numel() == 0 or count == 0 or max_length == 0:
-        return values.new_full(shape, fill)
-    dense = values.new_empty(shape)
-    ragged.pad(_rows(values, offsets, format), dense, fill=fill)
+    dense = _pad_fake(values, offsets, max_length, fill=fill, format=format)
+    if dense.numel():
+        element = element_bytes(fill, NAMES[values.dtype], values.element_size(), "fill")
+        _call(lib.tmap_ragged_pad_rows, values.contiguous(), dense, offsets, format, element)
     return dense
 
 
@@ -80,18 +79,16 @@ def _pad_backward(ctx, gradient):
 
 
 def _unpad(dense, offsets, total, *, format="ends"):
-    count = _count(offsets, format)
-    if dense.dim() < 2 or dense.shape[0] != count:
-        raise ValueError(f"dense is [{count}, longest, ...], not {tuple(dense.shape)}")
-    values = dense.new_zeros((total, *dense.shape[2:]))
-    if values.numel() and dense.numel():
-        ragged.unpad(with_rows(dense.reshape(count, -1)),
-                     _cut_rows(values, offsets, dense.shape[1], format))
+    values = _unpad_fake(dense, offsets, total, format=format)
+    if values.numel():
+        _call(lib.tmap_ragged_unpad_rows, values, dense.contiguous(), offsets, format)
     return values
 
 
 def _unpad_fake(dense, offsets, total, *, format="ends"):
-    _count(offsets, format)
+    count = _count(offsets, format)
+    if dense.dim() < 2 or dense.shape[0] != count:
+        raise ValueError(f"dense is [{count}, longest, ...], not {tuple(dense.shape)}")
     return dense.new_empty((total, *dense.shape[2:]))
 
 

@@ -33,6 +33,7 @@ static int see_sizes(void) {
   MUST(sizeof(tmap_packed_buffer) == 40);
   MUST(sizeof(tmap_row_matrix) == 40);
   MUST(sizeof(tmap_row_index) == 24);
+  MUST(sizeof(tmap_padded_rows) == 88);
   MUST(sizeof(tmap_cast_values) == 40);
   MUST(sizeof(tmap_quantize_values) == 24);
   MUST(sizeof(tmap_gate) == 40);

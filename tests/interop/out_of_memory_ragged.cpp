@@ -105,6 +105,35 @@ struct operands {
     return is_here ? ragged::row_index{index.rows, index.count, index.bytes} : device_index();
   }
 
+  /// Returns rows whose offsets are those of `index_for`.
+  ragged::padded_rows padded(const ragged::run& with) const {
+    const ragged::row_index ends = index_for(with);
+    return {in.data(),  tensor_count * row_count,
+            out.data(), tensor_count,
+            row_count,  row_width * 4,
+            4,          {ends.rows, offset_format::ends, ends.bytes}};
+  }
+  tmap_padded_rows c_padded() const {
+    tmap_padded_rows made = sized<tmap_padded_rows>();
+    made.element_bytes = 4;
+    made.values = reinterpret_cast<std::uint64_t>(in.data());
+    made.dense = reinterpret_cast<std::uint64_t>(out.data());
+    made.rows = tensor_count * row_count;
+    made.count = tensor_count;
+    made.longest = row_count;
+    made.row_bytes = row_width * 4;
+    made.offsets.values = index.rows;
+    made.offsets.bytes = index.bytes;
+    return made;
+  }
+  /// Returns a run for calls that report nothing.
+  static ragged::run silent(const ragged::run& with) {
+    ragged::run made = with;
+    made.statuses = nullptr;
+    made.header = nullptr;
+    return made;
+  }
+
   alignas(128) std::array<float, value_count> in;
   alignas(128) std::array<float, value_count> out;
   std::array<float, tensor_count * row_count> scales{};
@@ -174,6 +203,10 @@ std::vector<public_call> calls_of_cpp() {
               [](o& s, const how& with) {
                 return ragged::scatter_rows(s.matrix(s.in), s.index_for(with), s.matrix(s.out), with);
               }),
+      on_both("tmap::ragged::pad_rows",
+              [](o& s, const how& with) { return ragged::pad_rows(s.padded(with), {}, o::silent(with)); }),
+      on_both("tmap::ragged::unpad_rows",
+              [](o& s, const how& with) { return ragged::unpad_rows(s.padded(with), o::silent(with)); }),
       on_both("tmap::ragged::transpose",
               [](o& s, const how& with) { return ragged::transpose(s.from.as_cpp(), s.turned.as_cpp(), with); }),
       on_both("tmap::ragged::cast",
@@ -232,6 +265,20 @@ std::vector<public_call> c_operations(int overloads) {
             const tmap_row_matrix from = s.c_matrix(s.in);
             const tmap_row_matrix to = s.c_matrix(s.out);
             return tmap_ragged_scatter_rows(&from, &s.index, &to, &s.index_call);
+          },
+          overloads),
+      in<o>(
+          "tmap_ragged_pad_rows",
+          [](o& s) {
+            const tmap_padded_rows rows = s.c_padded();
+            return tmap_ragged_pad_rows(&rows, nullptr, &s.index_call);
+          },
+          overloads),
+      in<o>(
+          "tmap_ragged_unpad_rows",
+          [](o& s) {
+            const tmap_padded_rows rows = s.c_padded();
+            return tmap_ragged_unpad_rows(&rows, &s.index_call);
           },
           overloads),
       in<o>(

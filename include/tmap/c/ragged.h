@@ -91,6 +91,19 @@ typedef struct tmap_row_index {
   uint64_t count;
 } tmap_row_index;
 
+/// `tmap::ragged::padded_rows`.
+typedef struct tmap_padded_rows {
+  uint32_t struct_size;
+  uint32_t element_bytes;  ///< 1, 2, 4, 8 or 16
+  uint64_t values;
+  uint64_t rows;
+  uint64_t dense;
+  uint64_t count;
+  uint64_t longest;
+  uint64_t row_bytes;
+  tmap_row_offsets offsets;  ///< TMAP_OFFSETS_ENDS or TMAP_OFFSETS_PREFIX
+} tmap_padded_rows;
+
 /// Types of values (`tmap::ragged::value_type`).
 enum {
   TMAP_VALUE_U8 = 0,
@@ -147,6 +160,10 @@ TMAP_API tmap_status tmap_ragged_gather_rows(const tmap_row_matrix* source, cons
                                              const tmap_row_matrix* destination, const tmap_call* call);
 TMAP_API tmap_status tmap_ragged_scatter_rows(const tmap_row_matrix* source, const tmap_row_index* index,
                                               const tmap_row_matrix* destination, const tmap_call* call);
+/// These two (padded_rows.hpp) use neither workspace nor windows, and have no statuses. `fill` is
+/// one element in memory of the host; null stands for zeros.
+TMAP_API tmap_status tmap_ragged_pad_rows(const tmap_padded_rows* rows, const void* fill, const tmap_call* call);
+TMAP_API tmap_status tmap_ragged_unpad_rows(const tmap_padded_rows* rows, const tmap_call* call);
 TMAP_API tmap_status tmap_ragged_transpose(const tmap_tensor_batch* source, const tmap_tensor_batch* destination,
                                            const tmap_call* call);
 TMAP_API tmap_status tmap_ragged_cast(const tmap_tensor_batch* source, const tmap_tensor_batch* destination,

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <tmap/detail/padded_tensor.hpp>
+
+#include "kernels/launch.hpp"
+#include "kernels/launch_behind.hpp"
+#include "kernels/ragged/granule.cuh"
+#include "kernels/ragged_launch.hpp"
+
+#include <cstring>
+
+namespace tmap::kernels {
+namespace {
+
+// Rows without gaps, both packed and padded, need no planning: a thread finds by its own number
+// where its bytes come from. It moves *units*, the largest that all addresses and rows allow.
+
+constexpr std::uint32_t threads = 256;
+constexpr std::uint32_t units_of_thread = 4;  // loaded before any is stored
+constexpr std::uint32_t units_of_block = threads * units_of_thread;
+
+struct padding_work {
+  ragged::padded_rows rows;
+  std::uint64_t row_units;
+  std::uint64_t units;  ///< of the matrix that is written
+  uint4 fill;           ///< repetitions of the element
+};
+
+/// A place in an array of parts of equal size.
+struct part_place {
+  std::uint64_t part;
+  std::uint64_t offset;
+};
+
+/// Numbers the places of a block's units, in parts of `size` units.
+class block_places {
+ public:
+  __device__ explicit block_places(std::uint64_t size)
+      : size_(size), first_part_(first_unit() / size), first_offset_(first_unit() - first_part_ * size) {}
+
+  __device__ static std::uint64_t first_unit() { return std::uint64_t{blockIdx.x} * units_of_block; }
+
+  __device__ part_place operator[](std::uint32_t unit) const {
+    const std::uint64_t from = first_offset_ + unit;
+    // A block ends in the next part at the latest if a part is as long as this.
+    const std::uint64_t further =
+        size_ < 1u << 31 ? static_cast<std::uint32_t>(from) / static_cast<std::uint32_t>(size_) : from >= size_;
+    return {first_part_ + further, from - further * size_};
+  }
+
+ private:
+  std::uint64_t size_;
+  std::uint64_t first_part_;
+  std::uint64_t first_offset_;
+};
+
+/// Calls `source(unit)` for each unit of this thread, which returns the address of its bytes or 0,
+/// and stores the bytes, or the fill, at `to`.
+template <class Unit, class Source>
+__device__ void move_block(const padding_work& work, std::uint64_t to, const Source& source) {
+  Unit fill;
+  memcpy(&fill, &work.fill, sizeof fill);
+  Unit values[units_of_thread];
+#pragma unroll
+  for (std::uint32_t k = 0; k < units_of_thread; ++k) {
+    const std::uint32_t unit = k * threads + threadIdx.x;
+    const bool exists = block_places::first_unit() + unit < work.units;
+    const std::uint64_t from = exists ? source(unit) : 0;
+    values[k] = from != 0 ? load_unit<Unit>(from) : fill;
+  }
+#pragma unroll
+  for (std::uint32_t k = 0; k < units_of_thread; ++k) {
+    const std::uint64_t unit = block_places::first_unit() + k * threads + threadIdx.x;
+    if (unit < work.units) store_unit(to + unit * sizeof(Unit), values[k]);
+  }
+}
+
+template <class Unit>
+__global__ void __launch_bounds__(threads) pad_rows_kernel(const __grid_constant__ padding_work work) {
+  const ragged::padded_rows& rows = work.rows;
+  const block_places places(rows.longest * work.row_units);
+  cudaGridDependencySynchronize();
+  move_block<Unit>(work, rows.dense, [&](std::uint32_t unit) -> std::uint64_t {
+    const part_place place = places[unit];
+    const auto [begin, end] = tmap::detail::rows_of_tensor(rows, place.part);
+    if (begin >= end || place.offset >= (end - begin) * work.row_units) return 0;
+    return rows.values + (begin * work.row_units + place.offset) * sizeof(Unit);
+  });
+}
+
+/// Returns the first tensor that ends after the row, or `count`. One warp calls it.
+__device__ std::uint64_t search_by_warp(const ragged::padded_rows& rows, std::uint64_t row) {
+  const std::uint32_t lane = threadIdx.x % 32;
+  std::uint64_t first = 0;
+  std::uint64_t left = rows.count;
+  for (;;) {
+    const std::uint64_t step = (left + 31) / 32;
+    const std::uint64_t begin = lane * step;
+    const std::uint64_t last = begin + step < left ? begin + step - 1 : left - 1;
+    const bool ends_after = begin < left && tmap::detail::rows_of_tensor(rows, first + last).end > row;
+    const std::uint32_t found = __ballot_sync(~0u, ends_after);
+    if (found == 0) return first + left;
+    const std::uint64_t skipped = (__ffs(static_cast<int>(found)) - 1) * step;
+    first += skipped;
+    if (step == 1) return first;
+    left = left - skipped < step ? left - skipped : step;
+  }
+}
+
+template <class Unit>
+__global__ void __launch_bounds__(threads) unpad_rows_kernel(const __grid_constant__ padding_work work) {
+  __shared__ std::uint64_t ends[2];  // the tensors of the block's first and last row
+  const ragged::padded_rows& rows = work.rows;
+  const block_places places(work.row_units);
+  cudaGridDependencySynchronize();
+  if (threadIdx.x < 64) {
+    const std::uint64_t last = work.units - block_places::first_unit() - 1;
+    const bool is_last = threadIdx.x >= 32;
+    const std::uint32_t unit = !is_last                ? 0
+                               : last < units_of_block ? static_cast<std::uint32_t>(last)
+                                                       : units_of_block - 1;
+    const std::uint64_t found = search_by_warp(rows, places[unit].part);
+    if (threadIdx.x % 32 == 0) ends[is_last] = found;
+  }
+  __syncthreads();
+  move_block<Unit>(work, rows.values, [&](std::uint32_t unit) -> std::uint64_t {
+    const part_place place = places[unit];
+    std::uint64_t tensor = ends[0];
+    for (std::uint64_t last = ends[1]; tensor < last;) {
+      const std::uint64_t middle = tensor + (last - tensor) / 2;
+      if (tmap::detail::rows_of_tensor(rows, middle).end > place.part)
+        last = middle;
+      else
+        tensor = middle + 1;
+    }
+    if (tensor >= rows.count) return 0;
+    const auto [begin, end] = tmap::detail::rows_of_tensor(rows, tensor);
+    if (place.part < begin || place.part >= end || place.part - begin >= rows.longest) return 0;
+    const std::uint64_t row = tensor * rows.longest + place.part - begin;
+    return rows.dense + (row * work.row_units + place.offset) * sizeof(Unit);
+  });
+}
+
+using padding_kernel = void (*)(padding_work);
+
+/// The kernels for units of 1, 2, 4, 8 and 16 bytes.
+struct padding_kernels {
+  padding_kernel of_unit[5];
+};
+
+cudaError_t launch_padding(const padding_kernels& kernels, const row_padding& padding, std::uint64_t written_rows,
+                           cudaStream_t stream) {
+  const ragged::padded_rows& rows = padding.rows;
+  const std::uint64_t all = rows.values | rows.dense | rows.row_bytes | granule_bytes;
+  const std::uint64_t unit = all & (0 - all);
+  padding_work work{rows, rows.row_bytes / unit, written_rows * rows.row_bytes / unit, {}};
+  for (std::uint32_t byte = 0; byte < sizeof work.fill; ++byte) {
+    reinterpret_cast<unsigned char*>(&work.fill)[byte] = padding.fill.bytes[byte % rows.element_bytes];
+  }
+  std::uint32_t kernel = 0;
+  while (std::uint64_t{1} << kernel < unit) ++kernel;
+  const auto blocks = static_cast<std::uint32_t>((work.units + units_of_block - 1) / units_of_block);
+  return launch_behind(kernels.of_unit[kernel], {blocks, threads}, stream, work);
+}
+
+}  // namespace
+
+cudaError_t launch_pad_rows(const row_padding& padding, cudaStream_t stream) {
+  static constexpr padding_kernels kernels{{pad_rows_kernel<std::uint8_t>, pad_rows_kernel<std::uint16_t>,
+                                            pad_rows_kernel<std::uint32_t>, pad_rows_kernel<uint2>,
+                                            pad_rows_kernel<uint4>}};
+  return launch_padding(kernels, padding, padding.rows.count * padding.rows.longest, stream);
+}
+
+cudaError_t launch_unpad_rows(const row_padding& padding, cudaStream_t stream) {
+  static constexpr padding_kernels kernels{{unpad_rows_kernel<std::uint8_t>, unpad_rows_kernel<std::uint16_t>,
+                                            unpad_rows_kernel<std::uint32_t>, unpad_rows_kernel<uint2>,
+                                            unpad_rows_kernel<uint4>}};
+  return launch_padding(kernels, padding, padding.rows.rows, stream);
+}
+
+}  // namespace tmap::kernels
