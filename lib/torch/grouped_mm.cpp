@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "lib/torch/on_device.hpp"
 #include "lib/torch/operators.hpp"
 #include "lib/torch/product.hpp"
 
@@ -49,7 +50,7 @@ Tensor grouped_mm(const Tensor& a, const Tensor& b, const std::optional<Tensor>&
   if (!of.offs) return batched_product(a, b);
   product ready = prepare(of.a, of.b, *of.offs, of.a.type == types().bf16 ? TMAP_OPERAND_BF16 : TMAP_OPERAND_F16,
                           out_type == types().f32 ? 4 : 2);
-  const on_device here{of.a.device};
+  const on_device here{of.a};
   Tensor out = make_output(ready, out_type, of.a, zero_rest);
   if (!ready.has_sums) return out;
   std::optional<Tensor> packed_bias;

@@ -20,6 +20,13 @@ Tensor batched_product(const Tensor& a, const Tensor& b) {
   return stable::to<Tensor>(stack[0]);
 }
 
+Tensor running_sum(const Tensor& numbers) {
+  std::array<StableIValue, 3> stack{stable::from(numbers), stable::from(std::int64_t{0}),
+                                    stable::from(std::optional<ScalarType>{})};
+  TORCH_ERROR_CODE_CHECK(torch_call_dispatcher("aten::cumsum", "", stack.data(), TORCH_ABI_VERSION));
+  return stable::to<Tensor>(stack[0]);
+}
+
 std::int32_t type_number(ScalarType type) {
   return stable::to<std::int32_t>(stable::from(type));
 }

@@ -11,19 +11,15 @@ namespace {
 
 constexpr std::int64_t unit_bytes = 16;
 
-std::string number(std::int64_t value) {
-  return std::to_string(value);
-}
-
 void check_units(const char* name, std::int64_t extent, std::int64_t item) {
   if (extent * item % unit_bytes != 0) {
-    refuse(std::string(name) + " is " + number(extent) + ": its elements must take a multiple of 16 bytes");
+    refuse(std::string(name) + " is " + number_text(extent) + ": its elements must take a multiple of 16 bytes");
   }
 }
 
 void check_k(std::int64_t of_a, std::int64_t of_b) {
   if (of_a != of_b) {
-    refuse("a has rows of " + number(of_a) + " elements, but b has columns of " + number(of_b) +
+    refuse("a has rows of " + number_text(of_a) + " elements, but b has columns of " + number_text(of_b) +
            ": they must be equal");
   }
 }
@@ -146,7 +142,8 @@ product weights_product(const tensor_view& a, const tensor_view& b, const shape_
 
 void check_groups(std::int64_t groups, const tensor_view& grouped) {
   if (grouped.sizes[0] != groups) {
-    refuse("offs cuts " + number(groups) + " groups, the operand with groups has " + number(grouped.sizes[0]));
+    refuse("offs cuts " + number_text(groups) + " groups, the operand with groups has " +
+           number_text(grouped.sizes[0]));
   }
 }
 
@@ -166,7 +163,7 @@ product prepare(const tensor_view& a, const tensor_view& b, const tensor_view& o
                 std::int64_t result_bytes) {
   const bool has_8_bits = operand == TMAP_OPERAND_F8_E4M3 || operand == TMAP_OPERAND_F8_E5M2;
   const std::int64_t groups = offs.sizes[0];
-  if (groups > std::numeric_limits<std::uint32_t>::max()) refuse("the number of groups is " + number(groups));
+  if (groups > std::numeric_limits<std::uint32_t>::max()) refuse("the number of groups is " + number_text(groups));
   shape_of_product of{operand, static_cast<std::uint32_t>(groups), has_8_bits ? 1 : 2, result_bytes, {}};
   of.offsets.format = TMAP_OFFSETS_ENDS;
   of.offsets.bytes = offs.type == types().i32 ? 4 : 8;
@@ -179,7 +176,7 @@ product prepare(const tensor_view& a, const tensor_view& b, const tensor_view& o
     return columns_product(a, b, of);
   }
   if (a.rank == 2 && b.rank == 2) return weights_product(a, b, of);
-  refuse("operands have 2 or 3 dims, not " + number(a.rank) + " and " + number(b.rank));
+  refuse("operands have 2 or 3 dims, not " + number_text(a.rank) + " and " + number_text(b.rank));
 }
 
 void enqueue(product& ready, const tensor_view& a, const tensor_view& b, const tensor_view& offs,
@@ -225,12 +222,6 @@ void check_bias(const tensor_view& b, const tensor_view& bias, std::int32_t type
   if (bias.type == type && bias.has_shape({groups, n}) && bias.is_beside(b)) return;
   refuse("bias is " + shape_text(bias) + " of " + type_name(bias.type) + " on " + device_name(bias) + ": it must be " +
          shape_text({groups, n}) + " of " + type_name(type) + " on " + device_name(b));
-}
-
-on_device::on_device(std::int32_t device) {
-  std::int32_t current = 0;
-  TORCH_ERROR_CODE_CHECK(aoti_torch_get_current_device_index(&current));
-  if (current != device) guard_.emplace(device);
 }
 
 }  // namespace tmap::pytorch

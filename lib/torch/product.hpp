@@ -39,13 +39,4 @@ Tensor make_output(const product& ready, std::int32_t type, const tensor_view& l
 void check_offsets(const tensor_view& a, const tensor_view& b, const tensor_view& offs);
 void check_bias(const tensor_view& b, const tensor_view& bias, std::int32_t type);
 
-/// Makes a device the current one for as long as it lives, if it is not already.
-class on_device {
- public:
-  explicit on_device(std::int32_t device);
-
- private:
-  std::optional<torch::stable::accelerator::DeviceGuard> guard_;
-};
-
 }  // namespace tmap::pytorch

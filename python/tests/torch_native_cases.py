@@ -3,9 +3,10 @@
 that refuse them in the same words."""
 import torch
 
-from tmap import torch_products
+from tmap import torch_padding, torch_products
 
-IN_PYTHON = {"grouped_mm": torch_products.grouped_mm_cuda}
+IN_PYTHON = {"grouped_mm": torch_products.grouped_mm_cuda, "pad_ragged": torch_padding._pad,
+             "unpad_ragged": torch_padding._unpad}
 
 
 def short(value):
@@ -38,7 +39,26 @@ def good(device):
         (of.rows.half(), along_k.half(), ends), (of.rows[:0], along_k, ends * 0), (of.rows[:, :0], along_k[:, :0], ends),
         (of.rows.t()[:, :0], of.columns[:0], ends * 0), (of.random(4, 8, 64), along_k),
     ]
-    return [("grouped_mm", arguments, {"zero_rest": True}) for arguments in calls]
+    return [("grouped_mm", arguments, {"zero_rest": True}) for arguments in calls] + padding(of)
+
+
+def padding(of):
+    prefix = torch.cat((of.ends.new_zeros(1), of.ends))
+    numbers = torch.arange(77 * 3, device=of.device).reshape(77, 3)
+    calls = []
+    for values, fill in ((of.rows, -1.5), (of.rows[:, :33], 0.0), (of.rows[:, 0], 2.0), (numbers, -7.0),
+                         (numbers.to(torch.uint8), 255.0), (numbers.double(), 1e300), (numbers.half(), 65504.0),
+                         (of.rows.view(77, 4, 16), float("inf")), (of.rows[:0], 3.0), (numbers % 2 == 0, 1.0)):
+        for longest in (0, 1, 59, 70):
+            calls.append(("pad_ragged", (values, of.ends, longest), {"fill": fill}))
+    for offsets, format in ((prefix.long(), "prefix"), (prefix[::2], "prefix"), (of.ends - of.ends.roll(1), "sizes"),
+                            (of.ends * 1000, "ends"), (prefix[:1], "prefix")):
+        calls.append(("pad_ragged", (of.rows, offsets, 60), {"format": format}))
+        count = offsets.shape[0] - (format == "prefix")
+        for dense in (of.random(count, 60, 64), of.random(count, 9, 3), of.random(count, 60), of.random(count, 0, 8),
+                      of.random(60, count, 64).transpose(0, 1)):
+            calls.append(("unpad_ragged", (dense, offsets, 80), {"format": format}))
+    return calls
 
 
 def refused(device):
@@ -56,4 +76,20 @@ def refused(device):
         (of.random(4, 8, 64), b, None, None, torch.float32), (a[0], b, ends), (a, b[None], ends),
         (a.t(), of.random(77, 4), ends, None, torch.bfloat16),
     ]
-    return [("grouped_mm", arguments, {}) for arguments in calls]
+    return [("grouped_mm", arguments, {}) for arguments in calls] + refused_padding(of)
+
+
+def refused_padding(of):
+    rows, ends, dense = of.rows, of.ends, of.random(4, 5, 8)
+    return [
+        ("pad_ragged", (rows, ends, 4), {"format": "begins"}), ("pad_ragged", (rows, ends.float(), 4), {}),
+        ("pad_ragged", (rows, ends[None], 4), {}), ("pad_ragged", (rows, ends[:0], 4), {"format": "prefix"}),
+        ("pad_ragged", (rows[0, 0], ends, 4), {}), ("pad_ragged", (rows, ends.to("meta"), 4), {}),
+        ("pad_ragged", (rows.half(), ends, 4), {"fill": 65520.0}), ("pad_ragged", (rows, ends, 4), {"fill": 1e39}),
+        ("pad_ragged", (rows.float(), ends, 4), {"fill": -1e300}), ("pad_ragged", (ends, ends, 4), {"fill": 1.5}),
+        ("pad_ragged", (rows.to(torch.uint8), ends, 4), {"fill": 256.0}), ("pad_ragged", (ends, ends, 4), {"fill": 2.0**31}),
+        ("pad_ragged", (rows > 0, ends, 4), {"fill": 2.0}), ("pad_ragged", (ends.long(), ends, 4), {"fill": 2.0**63}),
+        ("unpad_ragged", (dense, ends, 9), {"format": "begins"}), ("unpad_ragged", (dense, ends.double(), 9), {}),
+        ("unpad_ragged", (dense, ends, 9), {"format": "prefix"}), ("unpad_ragged", (dense[:3], ends, 9), {}),
+        ("unpad_ragged", (rows[0], ends, 9), {}), ("unpad_ragged", (dense, ends.to("meta"), 9), {}),
+    ]

@@ -49,13 +49,12 @@ def define(*schemas):
 
 
 def register(name, kernels, fake, backward=None, setup=None):
-    """Registers an operator. Without `backward` it has no gradients. A kernel in C++ goes before
-    the one given for CUDA."""
-    if name in torch_native.schemas:
-        kernels = {**kernels, "CUDA": torch_native.kernel(name)}
-    _library.kernels[name] = kernels
+    """Registers an operator. Without `backward` it has no gradients. Kernels in C++ go before those
+    given."""
+    native = {key: torch_native.kernel(name, key) for key in kernels if torch_native.has(name, key)}
+    _library.kernels[name] = {**kernels, **native}
     for key, kernel in kernels.items():
-        if key != "CUDA" or name not in torch_native.schemas:
+        if key not in native:
             _library.impl(name, kernel, key)
     torch.library.register_fake(f"tmap::{name}", fake, lib=_library)
     if backward is not None:

@@ -56,7 +56,12 @@ path = _path()
 schemas = _load(path)
 
 
-def kernel(name):
-    """Returns what calls the kernel of a registered operator on CUDA, past the dispatcher."""
-    keys = torch._C.DispatchKeySet(torch._C.DispatchKey.CUDA)
-    return partial(torch.library.get_kernel(f"tmap::{name}", "CUDA").call_boxed, keys)
+def has(name, key):
+    """Finds out whether the library has a kernel of an operator that has been defined."""
+    return name in schemas and torch._C._dispatch_has_kernel_for_dispatch_key(f"tmap::{name}", key)
+
+
+def kernel(name, key="CUDA"):
+    """Returns what calls the kernel of an operator, past the dispatcher."""
+    keys = torch._C.DispatchKeySet(getattr(torch._C.DispatchKey, key))
+    return partial(torch.library.get_kernel(f"tmap::{name}", key).call_boxed, keys)

@@ -64,7 +64,10 @@ def _pad(values, offsets, max_length, *, fill=0.0, format="ends"):
 
 
 def _pad_fake(values, offsets, max_length, *, fill=0.0, format="ends"):
-    return values.new_empty((_count(offsets, format), max_length, *values.shape[1:]))
+    count = _count(offsets, format)
+    if values.dim() == 0:
+        raise ValueError("values have rows: one dim at least")
+    return values.new_empty((count, max_length, *values.shape[1:]))
 
 
 def _keep_offsets(ctx, inputs, keyword_only_inputs, output):

@@ -13,7 +13,7 @@ import textwrap
 from pathlib import Path
 
 PAGES = ("README.md", "docs/quick_start.md", "docs/cookbook.md", "docs/c_interface.md", "docs/grouped_gemm.md",
-         "docs/experts.md", "docs/peers.md")
+         "docs/experts.md", "docs/peers.md", "docs/pytorch_native.md")
 ROOMS = ("apps", "tests")
 BLOCK = re.compile(r"(?:<!-- from (\S+) \[(\w+)\] -->\n)?```(\w+)\n(.*?)\n?```", re.DOTALL)
 MARK = re.compile(r"^ *// \[(\w+)\]$", re.MULTILINE)
