@@ -2,7 +2,8 @@
 #pragma once
 
 // The operators of PyTorch, which python/tmap/torch_ops.py describes, for tensors on CUDA. They
-// enqueue on the current stream. They throw where those in Python raise. Padding is for the CPU, too.
+// enqueue on the current stream. They throw where those in Python raise. Padding is for the CPU,
+// too.
 
 #include "lib/torch/tensor_view.hpp"
 

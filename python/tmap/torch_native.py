@@ -4,7 +4,7 @@ TMAP_TORCH_LIBRARY names it. Without it, or if it does not fit, operators in Pyt
 import ctypes
 import os
 import warnings
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 
 import torch
@@ -56,8 +56,10 @@ path = _path()
 schemas = _load(path)
 
 
+@lru_cache(maxsize=None)
 def has(name, key):
-    """Finds out whether the library has a kernel of an operator that has been defined."""
+    """Finds out whether the library has a kernel of an operator. Call it first when the operator
+    has been defined and has no kernel in Python."""
     return name in schemas and torch._C._dispatch_has_kernel_for_dispatch_key(f"tmap::{name}", key)
 
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Where the rows of a tensor begin and end among rows that are padded, in kernels and on the host.
+// Finds the first and the last row of a tensor among rows that are padded, in kernels and on the
+// host.
 
 #include <tmap/config.hpp>
 #include <tmap/detail/row_offsets.hpp>
