@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Measures calls from Python and the GPU's time for them, compared with PyTorch's own calls, and
-padding compared with a loop. Prints Markdown. Takes a minute.
+padding compared with loops. Prints Markdown. Takes a minute or two.
 
-    TMAP_LIBRARY=build/release/libtmap.so python3 python/benchmarks/overhead.py
+    TMAP_LIBRARY=build/release/libtmap.so python3 python/benchmarks/overhead.py [PART ...]
+
+The parts are calls, products, padding, loops; none named are all. With libtmap_torch.so next to the
+library, operators run in C++; TMAP_TORCH_LIBRARY= (empty) measures those in Python.
 """
 import random
 import statistics
@@ -99,10 +102,17 @@ def products(groups, rows, n, k):
     return a, w, torch.tensor(cuts, device="cuda", dtype=torch.int32)
 
 
-def print_calls(tmap):
+def print_calls():
+    import tmap
     a, w, ends = products(8, 64, 128, 128)
     ours, theirs = torch.ops.tmap.grouped_mm, getattr(torch, "_grouped_mm", None)
     host_row("host, grouped_mm: torch.ops.tmap", lambda: ours(a, w, ends))
+    with torch.inference_mode():
+        host_row("host, grouped_mm: torch.ops.tmap, inference_mode", lambda: ours(a, w, ends))
+    compiled = torch.compile(lambda a, w, ends: ours(a, w, ends), fullgraph=True)
+    host_row("host, grouped_mm: torch.ops.tmap, compiled", lambda: compiled(a, w, ends))
+    as_before = torch.compile(lambda a, w: torch.mm(a, w), fullgraph=True)
+    host_row("host, torch.mm, compiled", lambda: as_before(a, w[0]))
     host_row("host, grouped_mm: torch._grouped_mm", lambda: theirs(a, w, offs=ends))
     out = torch.empty(64, 128, device="cuda", dtype=torch.bfloat16)
     host_row("host, grouped_mm: tmap.grouped_mm", lambda: tmap.grouped_mm(a, w, ends, out=out))
@@ -110,7 +120,13 @@ def print_calls(tmap):
     with tmap.MapService() as service:
         host_row("host, encode_ragged, 8 maps, and release",
                  lambda: service.encode_ragged(a, ends, (32, 64), swizzle="128B").release())
-    host_row("host, pad_ragged", lambda: torch.ops.tmap.pad_ragged(a, ends, 64))
+    pad_ragged, unpad_ragged = torch.ops.tmap.pad_ragged, torch.ops.tmap.unpad_ragged
+    dense = pad_ragged(a, ends, 64)
+    host_row("host, pad_ragged", lambda: pad_ragged(a, ends, 64))
+    host_row("host, unpad_ragged", lambda: unpad_ragged(dense, ends, 64))
+    with torch.inference_mode():
+        host_row("host, pad_ragged, inference_mode", lambda: pad_ragged(a, ends, 64))
+        host_row("host, unpad_ragged, inference_mode", lambda: unpad_ragged(dense, ends, 64))
 
 
 def print_products():
@@ -170,7 +186,7 @@ def padding_rows(case, moved, ours, loop, calls):
 
 def print_loops():
     source, longest = random.Random(4), 256
-    for count, calls in ((64, CALLS), (4096, 10)):
+    for count, calls in ((1, CALLS), (64, CALLS), (512, 20), (4096, 5)):
         lengths = [source.randint(1, longest) for _ in range(count)]
         values = torch.randn(sum(lengths), 512, device="cuda", dtype=torch.bfloat16)
         prefix, total = torch.tensor([0] + lengths, device="cuda").cumsum(0), values.shape[0]
@@ -184,18 +200,22 @@ def print_loops():
                      lambda: unpadded_by_loop(dense, lengths), calls)
 
 
+PARTS = {"calls": print_calls, "products": print_products, "padding": print_padding,
+         "loops": print_loops}
+
+
 def main():
     if not torch.cuda.is_available():
         print("overhead: no GPU")
         return
     import tmap
-    import tmap.torch_ops  # noqa: F401
-    print(f"torch {torch.__version__}, {torch.cuda.get_device_name()}, tmap {tmap.__version__}\n")
+    from tmap import torch_native, torch_ops  # noqa: F401
+    kind = "C++" if torch_native.schemas else "Python"
+    print(f"torch {torch.__version__}, {torch.cuda.get_device_name()}, tmap {tmap.__version__}, "
+          f"operators in {kind}\n")
     print("| case | microseconds | |\n| --- | --- | --- |")
-    print_calls(tmap)
-    print_products()
-    print_padding()
-    print_loops()
+    for name in sys.argv[1:] or PARTS:
+        PARTS[name]()
 
 
 main()

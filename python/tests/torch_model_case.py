@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Compiles a model by AOTInductor and runs it by the sample torch_model, in C++ without Python."""
+import os
 import subprocess
 import unittest
 from pathlib import Path
@@ -25,10 +26,11 @@ def run_without_python(model, inputs, folder, calls=0, **variables):
     exported = torch.export.export(model, inputs)
     torch._inductor.aoti_compile_and_package(exported, package_path=package)
     torch.save(list(inputs), given)
-    libraries = [str(Path(torch_native.path).resolve().parent), str(Path(torch.__file__).parent / "lib")]
+    libraries = [str(Path(torch_native.path).resolve().parent), str(Path(torch.__file__).parent / "lib"),
+                 *filter(None, [os.environ.get("LD_LIBRARY_PATH")])]
     words = [str(program()), package, given, results] + ([str(calls)] if calls else [])
     done = subprocess.run(words, capture_output=True, text=True,
-                          env={"LD_LIBRARY_PATH": ":".join(libraries), **variables})
+                          env={**os.environ, "LD_LIBRARY_PATH": ":".join(libraries), **variables})
     if done.returncode != 0:
         raise AssertionError(f"torch_model failed: {done.stderr[:2000]}")
     found = torch.load(results, weights_only=False)
