@@ -17,6 +17,9 @@ using torch::headeronly::ScalarType;
 Tensor grouped_mm(const Tensor& a, const Tensor& b, const std::optional<Tensor>& offs,
                   const std::optional<Tensor>& bias, std::optional<ScalarType> out_dtype, bool zero_rest);
 
+Tensor grouped_scaled_mm(const Tensor& a, const Tensor& b, const Tensor& a_scales, const Tensor& b_scales,
+                         const Tensor& offs, const std::optional<Tensor>& bias, std::optional<ScalarType> out_dtype,
+                         bool fast_accumulation, bool zero_rest);
 Tensor pad_ragged(const Tensor& values, const Tensor& offsets, std::int64_t max_length, double fill,
                   const std::string& format);
 Tensor unpad_ragged(const Tensor& dense, const Tensor& offsets, std::int64_t total, const std::string& format);

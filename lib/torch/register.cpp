@@ -47,6 +47,7 @@ struct registration {
       kernels.back()->impl("pad_ragged", TORCH_BOX(&pad_ragged)).impl("unpad_ragged", TORCH_BOX(&unpad_ragged));
     }
     kernels.front()->impl("grouped_mm", TORCH_BOX(&grouped_mm));
+    kernels.front()->impl("grouped_scaled_mm", TORCH_BOX(&grouped_scaled_mm));
   }
 };
 

@@ -55,9 +55,8 @@ class Scaled(ScaledCases, unittest.TestCase):
                 OPS.grouped_scaled_mm(*operands[:i], operand.cpu(), *operands[i + 1:])
         operands[0] = torch.cat((self.a.view(-1).view(torch.uint8), self.a[0].view(torch.uint8))).view(
             E4M3)[8:8 + self.a.numel()].view(self.a.shape)
-        with self.assertRaises(tmap.Error) as caught:
+        with self.assertRaisesRegex(RuntimeError, "`problem.a.address` "):
             OPS.grouped_scaled_mm(*operands)
-        self.assertEqual(caught.exception.argument, "problem.a.address")
 
     def test_a_graph_replays_with_other_sizes_and_the_host_never_waits(self):
         x = self.x.detach().requires_grad_()

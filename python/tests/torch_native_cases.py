@@ -3,10 +3,10 @@
 that refuse them in the same words."""
 import torch
 
-from tmap import torch_padding, torch_products
+from tmap import torch_padding, torch_products, torch_scaled
 
-IN_PYTHON = {"grouped_mm": torch_products.grouped_mm_cuda, "pad_ragged": torch_padding._pad,
-             "unpad_ragged": torch_padding._unpad}
+IN_PYTHON = {"grouped_mm": torch_products.grouped_mm_cuda, "grouped_scaled_mm": torch_scaled.scaled_cuda,
+             "pad_ragged": torch_padding._pad, "unpad_ragged": torch_padding._unpad}
 
 
 def short(value):
@@ -39,7 +39,58 @@ def good(device):
         (of.rows.half(), along_k.half(), ends), (of.rows[:0], along_k, ends * 0), (of.rows[:, :0], along_k[:, :0], ends),
         (of.rows.t()[:, :0], of.columns[:0], ends * 0), (of.random(4, 8, 64), along_k),
     ]
-    return [("grouped_mm", arguments, {"zero_rest": True}) for arguments in calls] + padding(of)
+    return ([("grouped_mm", arguments, {"zero_rest": True}) for arguments in calls] + scaled(of) + padding(of))
+
+
+def checked(device):
+    """Returns some good calls for PyTorch's own check, which takes no 8-bit types."""
+    return [call for call in good(device)[::4] if call[0] != "grouped_scaled_mm"]
+
+
+class ScaledOperands:
+    """Operands of 8 bits, k 272 and n 160, with scales of blocks and of rows."""
+
+    def __init__(self, of):
+        def uniform(*shape):
+            return torch.rand(*shape, device=of.device) + 0.5
+
+        self.a = torch.randn(77, 272, device=of.device).to(torch.float8_e4m3fn)
+        self.b = torch.randn(4, 160, 272, device=of.device).to(torch.float8_e4m3fn).transpose(-2, -1)
+        self.of_blocks = uniform(77, 3), uniform(4, 3, 2)
+        self.of_rows = uniform(77), uniform(4, 160)
+        self.bias, self.ends = of.random(4, 160), of.ends
+
+
+def scaled(of):
+    eight = ScaledOperands(of)
+    a, b, ends, bias = eight.a, eight.b, eight.ends, eight.bias
+    by_columns = eight.of_blocks[0].t().contiguous().t(), eight.of_blocks[1].transpose(1, 2).contiguous().transpose(1, 2)
+    strided = torch.stack((eight.of_rows[0],) * 2, 1)[:, 0], eight.of_rows[1]
+    other = a.float().to(torch.float8_e5m2)
+    calls = [((a, b, *scales, ends), {}) for scales in (eight.of_blocks, eight.of_rows, by_columns, strided)]
+    calls += [((other, b, *eight.of_blocks, ends.long(), bias), {}), ((other, b, *eight.of_rows, ends), {}),
+              ((a, b, *eight.of_rows, ends, bias, torch.float32), {}), ((a, b, *eight.of_blocks, ends, bias.t().contiguous().t()), {}),
+              ((a[:0], b, *(one[:0] for one in eight.of_blocks[:1]), eight.of_blocks[1], ends * 0), {}),
+              ((a[:, :0], b[:, :0], eight.of_blocks[0][:, :0], eight.of_blocks[1][:, :0], ends), {})]
+    if of.device != "cpu":  # sums on the CPU are exact
+        calls.append(((a, b, *eight.of_rows, ends), {"fast_accumulation": True}))
+    return [("grouped_scaled_mm", arguments, {**options, "zero_rest": True}) for arguments, options in calls]
+
+
+def refused_scaled(of):
+    eight = ScaledOperands(of)
+    a, b, ends, bias, blocks, rows = eight.a, eight.b, eight.ends, eight.bias, eight.of_blocks, eight.of_rows
+    other = a.float().to(torch.float8_e5m2)
+    calls = [
+        ((a.float(), b, *blocks, ends), {}), ((a, other, *blocks, ends), {}), ((a, b[0], *blocks, ends), {}),
+        ((a[:, :256], b, *blocks, ends), {}), ((a, b, *blocks, ends.float()), {}), ((a, b, *blocks, ends[1:]), {}),
+        ((a, b, *blocks, ends.to("meta")), {}), ((a, b, *blocks, ends, bias.float()), {}),
+        ((a, b, *blocks, ends, None, torch.float16), {}), ((a, b, blocks[0], rows[1], ends), {}),
+        ((a, b, rows[0][1:], rows[1], ends), {}), ((a, b, rows[0].double(), rows[1], ends), {}),
+        ((a, b, blocks[0], blocks[1].to("meta"), ends), {}), ((a, b, *blocks, ends), {"fast_accumulation": True}),
+        ((other, b, *rows, ends), {"fast_accumulation": True}),
+    ]
+    return [("grouped_scaled_mm", arguments, options) for arguments, options in calls]
 
 
 def padding(of):
@@ -76,7 +127,7 @@ def refused(device):
         (of.random(4, 8, 64), b, None, None, torch.float32), (a[0], b, ends), (a, b[None], ends),
         (a.t(), of.random(77, 4), ends, None, torch.bfloat16),
     ]
-    return [("grouped_mm", arguments, {}) for arguments in calls] + refused_padding(of)
+    return [("grouped_mm", arguments, {}) for arguments in calls] + refused_scaled(of) + refused_padding(of)
 
 
 def refused_padding(of):

@@ -27,11 +27,13 @@ def _shortened(differentiable, kernels):
     except AttributeError:  # this version of PyTorch has no such numbers
         return differentiable
 
+    is_grad_enabled = torch.is_grad_enabled
+
+    # A kernel gets tensors by position, no matter how they were passed.
     def kernel(keyset, *arguments, **keywords):
         direct = alone.get(keyset.raw_repr() & below)
-        wants = any(getattr(argument, "requires_grad", False)
-                    for argument in (*arguments, *keywords.values()))
-        if direct is None or (wants and torch.is_grad_enabled()):
+        if direct is None or (is_grad_enabled() and True in
+                              [getattr(argument, "requires_grad", False) for argument in arguments]):
             return differentiable(keyset, *arguments, **keywords)
         return direct(*arguments, **keywords)
 
