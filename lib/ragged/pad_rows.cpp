@@ -2,6 +2,7 @@
 #include <tmap/padded_rows.hpp>
 
 #include "lib/batch/ragged_arguments.hpp"
+#include "lib/encode/device.hpp"
 #include "lib/ragged/operation.hpp"
 #include "lib/simulator/ragged_operations.hpp"
 #include "lib/support/check.hpp"
@@ -49,7 +50,7 @@ result<void> check_rows(const padded_rows& rows, const run& with) {
 
 result<void> enqueue(cudaError_t (&launch)(const kernels::row_padding&, cudaStream_t), const padded_rows& rows,
                      const fill_value& fill, const on_stream& where) {
-  if (const auto device = current_device_shape(); !device) return failure(device.error());
+  if (const auto built = require_kernels(); !built) return built;
   TMAP_TRY_CUDA(launch({rows, fill}, where.stream.get()));
   return {};
 }

@@ -81,6 +81,13 @@ class Values(unittest.TestCase):
                 self.assertEqual((found.stride(), found.dtype), (expected.stride(), expected.dtype))
                 self.assertTrue(torch.equal(found, expected))
 
+    def test_vmap_calls_an_operator_for_each_element(self):
+        ends, batch = torch.tensor((1, 4)), torch.randn(3, 4, 8)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            found = torch.vmap(lambda one: torch.ops.tmap.pad_ragged(one, ends, 3))(batch)
+        self.assertTrue(torch.equal(found, torch.stack([torch.ops.tmap.pad_ragged(one, ends, 3) for one in batch])))
+
     def test_python_and_cpp_are_different_kernels(self):
         with mock.patch.object(torch_padding, "_call", side_effect=AssertionError):
             torch.ops.tmap.pad_ragged(torch.ones(3, 4), torch.tensor((1, 3)), 2)
