@@ -75,6 +75,11 @@ bool is_enqueued(const public_call& call) {
   return is_of_batches || call.name == "tmap::encode_batch";
 }
 
+/// Returns a number of CUDA calls that every such call exceeds. Padding of rows only launches.
+std::uint64_t few_calls(const public_call& call) {
+  return call.name.ends_with("pad_rows") ? 0 : 5;
+}
+
 void check(const std::vector<public_call>& calls) {
   for (const public_call& each : calls) {
     SCOPED_TRACE(each.name);
@@ -83,7 +88,7 @@ void check(const std::vector<public_call>& calls) {
     use_gpu(each.name == "tmap::encode" ? wrapped_gpu::b200 : wrapped_gpu::h200);
     each.check();
     if (is_enqueued(each)) {
-      EXPECT_GT(calls_that_failed, 5u) << "it was refused for something else";
+      EXPECT_GT(calls_that_failed, few_calls(each)) << "it was refused for something else";
     }
   }
 }
