@@ -3,6 +3,8 @@
 #include "lib/torch/operators.hpp"
 #include "lib/torch/product.hpp"
 
+#include <algorithm>
+
 namespace tmap::pytorch {
 namespace {
 
@@ -99,8 +101,10 @@ Tensor grouped_scaled_mm(const Tensor& a, const Tensor& b, const Tensor& a_scale
   const std::int32_t out_type = out_dtype ? type_number(*out_dtype) : types().bf16;
   check_all(of, out_type, fast_accumulation);
   const std::uint32_t operand = of.a.type == types().e4m3 ? TMAP_OPERAND_F8_E4M3 : TMAP_OPERAND_F8_E5M2;
-  product ready = prepare(of.a, of.b, of.offs, operand, out_type == types().f32 ? 4 : 2);
-  ready.has_sums = of.a.elements() > 0 && of.b.elements() > 0;
+  const std::int64_t rows = of.a.sizes[0], n = of.b.sizes[2];
+  const bool has_sums = of.a.elements() > 0 && of.b.elements() > 0;
+  product ready = has_sums ? prepare(of.a, of.b, of.offs, operand, out_type == types().f32 ? 4 : 2)
+                           : product{{}, 2, {rows, n, 0}, {std::max<std::int64_t>(n, 1), 1, 0}, false};
   const on_device here{of.a};
   Tensor out = make_output(ready, out_type, of.a, zero_rest);
   if (!ready.has_sums) return out;
