@@ -87,7 +87,9 @@ def compare(shape, scratch):
     b = torch.randn(groups, n, k, device="cuda", dtype=torch.bfloat16)
     outs = [torch.full((rows, n), float("nan"), device="cuda", dtype=torch.bfloat16) for _ in range(2)]
     scratch.most = 0
-    with tmap.MapService(capacity=groups * (5 + 2 * CHAIN)) as service, maps_of_weights(service, b) as b_maps:
+    # A capture takes back no slots of the calls before it, so all of them need slots of their own.
+    calls = 1 + WARM_UP + ROUNDS + CHAIN
+    with tmap.MapService(capacity=groups * (1 + 2 * calls)) as service, maps_of_weights(service, b) as b_maps:
         def by_tmap():
             multiply(service, a, b, b_maps, ends, outs[0])
 
