@@ -28,6 +28,16 @@ class Headers(unittest.TestCase):
                 with self.assertRaisesRegex(FileNotFoundError, "install the package"):
                     tmap.include_dir()
 
+    def test_a_package_without_a_cmake_package_says_what_to_do(self):
+        with tempfile.TemporaryDirectory() as folder:
+            with unittest.mock.patch.object(_headers, "_PACKAGE", Path(folder)):
+                with self.assertRaisesRegex(FileNotFoundError, "build and install tmap with CMake"):
+                    tmap.cmake_prefix()
+                config = Path(folder) / "cmake" / "tmapConfig.cmake"
+                config.parent.mkdir()
+                config.touch()
+                self.assertEqual(tmap.cmake_prefix(), folder)
+
 
 class Parameter(unittest.TestCase):
     def test_the_dtype_of_a_ref_has_the_members_of_the_c_struct(self):

@@ -52,12 +52,30 @@ case $installed in
   *) echo "$installed was found, not what was installed" >&2; exit 1 ;;
 esac
 cmp "$library" "$installed/libtmap.so"
-diff --recursive --exclude=libtmap.so --exclude=__pycache__ --exclude=LICENSE --exclude=copyright --exclude=include "$package/tmap" "$installed"
+diff --recursive --exclude=libtmap.so --exclude=__pycache__ --exclude=LICENSE --exclude=copyright --exclude=include --exclude=cmake "$package/tmap" "$installed"
 diff --recursive --exclude=__pycache__ "$package/tmap_autoload" "$installed/../tmap_autoload"
 environment/bin/python -c 'from importlib.metadata import entry_points as found; found(group="torch.backends", name="tmap")["tmap"].load()'
 diff --recursive "$package/../include" "$installed/include"
 cmp "$package/../LICENSE" "$installed/LICENSE"
 grep --quiet spdlog "$installed/copyright"
 $clean "$package/tests/run.py" --installed
+
+# Programs outside link the library of the wheel: in C, in C++, and with a kernel if there is an nvcc.
+kept() { sed --quiet "s/^$1:[A-Z]*=//p" "$build/CMakeCache.txt"; }
+link="env --ignore-environment PATH=$PATH HOME=$work"
+root=$($clean -c 'import tmap; print(tmap.cmake_prefix())')
+toolkit=(-Dtmap_ROOT="$root" -DCMAKE_CXX_COMPILER="$(kept CMAKE_CXX_COMPILER)"
+         -DCUDAToolkit_ROOT="$(dirname "$(kept tmap_cuda_include)")")
+$link bash "$package/../tests/package/outside.sh" "$package/tests/wheel_user" "$PWD/user" all \
+  "${toolkit[@]}" -Dversion="$version" >user.txt 2>&1 || { cat user.txt; exit 1; }
+$link user/in_c
+$link user/in_cxx
+readelf --dynamic user/in_c user/in_cxx >linked.txt
+[ "$(grep --count '(NEEDED).*\[libtmap\.so\]' linked.txt)" = 2 ] || { cat linked.txt; exit 1; } >&2
+nvcc=$(kept CMAKE_CUDA_COMPILER)
+if [ -n "$nvcc" ]; then
+  $link bash "$package/../tests/package/outside.sh" "$package/../tests/package/cuda" "$PWD/kernel" all \
+    "${toolkit[@]}" -DCMAKE_CUDA_COMPILER="$nvcc" >kernel.txt 2>&1 || { cat kernel.txt; exit 1; }
+fi
 cd /
 rm -r "$work"

@@ -17,8 +17,9 @@ Groups       `tmap.peer`: groups of GPUs, memory that all of them reach, exchang
 Faults       `faults`: the bad items that calls passed over on the device. `explain` and
              `describe_status` put a status into words. Every call takes `check="sync"`.
 Own kernels  `MapBatch.ref` is a kernel parameter; `include_dir()` has the headers for CuPy,
-             cuda.core and others that compile at run time. `tmap.triton` gives maps to kernels of
-             Triton and Gluon.
+             cuda.core and others that compile at run time, `cmake_prefix()` what C and C++
+             programs need to link the library. `tmap.triton` gives maps to kernels of Triton and
+             Gluon.
 PyTorch      `import tmap.torch_ops` registers `torch.ops.tmap.grouped_mm`, products in 8 bits,
              `pad_ragged` and `unpad_ragged`. `tmap.torch.install` makes PyTorch's own grouped
              products call tmap, and `tmap.compat` has the calls of other projects.
@@ -35,7 +36,7 @@ from ._faults import FaultReport, describe_status, faults
 from ._epilogue import Gate
 from ._gemm import GroupFault, group_faults_of, grouped_mm
 from ._gemm_pointers import grouped_mm_by_pointers
-from ._headers import include_dir
+from ._headers import cmake_prefix, include_dir
 from ._lease import MapBatch
 from ._library import version
 from ._service import MapService
@@ -45,7 +46,7 @@ from ._spec import (DecodedMap, TensorSpec, Violation, decode, describe, describ
 
 __version__ = ".".join(map(str, version()))
 __all__ = ["BadItem", "DecodedMap", "Error", "FaultReport", "Gate", "GroupFault", "MapBatch", "MapService",
-           "Rule", "Status", "TensorSpec", "Violation", "decode", "describe", "describe_json",
+           "Rule", "Status", "TensorSpec", "Violation", "cmake_prefix", "decode", "describe", "describe_json",
            "describe_status", "encode", "encode_bits", "explain", "faults", "group_faults_of",
            "grouped_mm", "grouped_mm_by_pointers", "include_dir", "moe", "peer", "ragged", "rule",
            "rules_of", "simulate_load", "simulate_reduce", "simulate_store", "tile_sizes",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The C++ headers, for kernels that are compiled at run time."""
+"""The headers and the package for CMake, for kernels and programs of the caller."""
 from pathlib import Path
 
 _PACKAGE = Path(__file__).resolve().parent
@@ -16,3 +16,14 @@ def include_dir() -> str:
     raise FileNotFoundError(f"tmap: no headers in {' or in '.join(map(str, _FOLDERS))}: install "
                             "the package "
                             "(pip install ./python), or import it from the repository")
+
+
+def cmake_prefix() -> str:
+    """Returns the folder for CMake's `tmap_ROOT`, in which `find_package(tmap)` finds the library
+    and the headers of this package. C and C++ programs then link `tmap::shared`, which also needs
+    the headers of the CUDA toolkit. It is in the installed package only: raises
+    `FileNotFoundError` for a package that was imported from the repository."""
+    if (_PACKAGE / "cmake" / "tmapConfig.cmake").is_file():
+        return str(_PACKAGE)
+    raise FileNotFoundError(f"tmap: no tmapConfig.cmake in {_PACKAGE / 'cmake'}: install the package "
+                            "(pip install ./python), or build and install tmap with CMake")
