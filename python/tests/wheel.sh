@@ -60,7 +60,7 @@ cmp "$package/../LICENSE" "$installed/LICENSE"
 grep --quiet spdlog "$installed/copyright"
 $clean "$package/tests/run.py" --installed
 
-# Programs outside link the library of the wheel: in C, in C++, and with a kernel if there is an nvcc.
+# Programs link the library of the wheel: in C, in C++, and with a kernel if there is an nvcc.
 kept() { sed --quiet "s/^$1:[A-Z]*=//p" "$build/CMakeCache.txt"; }
 link="env --ignore-environment PATH=$PATH HOME=$work"
 root=$($clean -c 'import tmap; print(tmap.cmake_prefix())')
