@@ -142,39 +142,40 @@ __global__ void __launch_bounds__(threads) unpad_rows_kernel(const __grid_consta
 
 using padding_kernel = void (*)(padding_work);
 
-/// The kernels for units of 1, 2, 4, 8 and 16 bytes.
+/// The kernels for units of 1, 2, 4 and 16 bytes. Rows that allow 8 take 4, to keep the library small.
 struct padding_kernels {
-  padding_kernel of_unit[5];
+  padding_kernel of_1, of_2, of_4, of_16;
 };
 
 cudaError_t launch_padding(const padding_kernels& kernels, const row_padding& padding, std::uint64_t written_rows,
                            cudaStream_t stream) {
   const ragged::padded_rows& rows = padding.rows;
   const std::uint64_t all = rows.values | rows.dense | rows.row_bytes | granule_bytes;
-  const std::uint64_t unit = all & (0 - all);
+  const std::uint64_t largest = all & (0 - all);
+  const std::uint64_t unit = largest == 8 ? 4 : largest;
   padding_work work{rows, rows.row_bytes / unit, written_rows * rows.row_bytes / unit, {}};
   for (std::uint32_t byte = 0; byte < sizeof work.fill; ++byte) {
     reinterpret_cast<unsigned char*>(&work.fill)[byte] = padding.fill.bytes[byte % rows.element_bytes];
   }
-  std::uint32_t kernel = 0;
-  while (std::uint64_t{1} << kernel < unit) ++kernel;
+  const padding_kernel kernel = unit == 16  ? kernels.of_16
+                                : unit == 4 ? kernels.of_4
+                                : unit == 2 ? kernels.of_2
+                                            : kernels.of_1;
   const auto blocks = static_cast<std::uint32_t>((work.units + units_of_block - 1) / units_of_block);
-  return launch_behind(kernels.of_unit[kernel], {blocks, threads}, stream, work);
+  return launch_behind(kernel, {blocks, threads}, stream, work);
 }
 
 }  // namespace
 
 cudaError_t launch_pad_rows(const row_padding& padding, cudaStream_t stream) {
-  static constexpr padding_kernels kernels{{pad_rows_kernel<std::uint8_t>, pad_rows_kernel<std::uint16_t>,
-                                            pad_rows_kernel<std::uint32_t>, pad_rows_kernel<uint2>,
-                                            pad_rows_kernel<uint4>}};
+  static constexpr padding_kernels kernels{pad_rows_kernel<std::uint8_t>, pad_rows_kernel<std::uint16_t>,
+                                           pad_rows_kernel<std::uint32_t>, pad_rows_kernel<uint4>};
   return launch_padding(kernels, padding, padding.rows.count * padding.rows.longest, stream);
 }
 
 cudaError_t launch_unpad_rows(const row_padding& padding, cudaStream_t stream) {
-  static constexpr padding_kernels kernels{{unpad_rows_kernel<std::uint8_t>, unpad_rows_kernel<std::uint16_t>,
-                                            unpad_rows_kernel<std::uint32_t>, unpad_rows_kernel<uint2>,
-                                            unpad_rows_kernel<uint4>}};
+  static constexpr padding_kernels kernels{unpad_rows_kernel<std::uint8_t>, unpad_rows_kernel<std::uint16_t>,
+                                           unpad_rows_kernel<std::uint32_t>, unpad_rows_kernel<uint4>};
   return launch_padding(kernels, padding, padding.rows.rows, stream);
 }
 

@@ -139,7 +139,7 @@ def _begins_and_counts(offsets, rows):
 
 def _one_of(index, given, batched):
     """Returns the arguments of one call of a batch."""
-    return jax.tree.map(lambda array, is_batched: array[index] if is_batched else array,
+    return jax.tree.map(lambda array, is_batched: jnp.asarray(array)[index] if is_batched else array,
                         tuple(given), tuple(batched))
 
 
