@@ -137,6 +137,11 @@ class TakenOnCuda(unittest.TestCase):
                           np.stack([by_definition(each, self.rhs, SIZES) for each in lhs]))
         self.assertIn("stablehlo.while", self.text_for_cuda(call, lhs, self.rhs, SIZES))
 
+    def test_vmap_over_sizes_of_numpy_and_shared_weights(self):
+        lhs, sizes = whole(2, 13, 16), np.stack([SIZES, SIZES[::-1]])
+        self.expect_equal(jax.vmap(tmap.jax.ragged_dot, (0, None, 0))(lhs, self.rhs, sizes),
+                          np.stack([by_definition(a, self.rhs, s) for a, s in zip(lhs, sizes)]))
+
     def test_shard_map_over_two_devices(self):
         mesh = jax.make_mesh((2,), ("x",), axis_types=(jax.sharding.AxisType.Auto,))
         P = jax.sharding.PartitionSpec
