@@ -6,8 +6,6 @@
 #include "kernels/ragged/granule.cuh"
 #include "kernels/ragged_launch.hpp"
 
-#include <cstring>
-
 namespace tmap::kernels {
 namespace {
 
@@ -57,15 +55,16 @@ class block_places {
 /// and stores the bytes, or the fill, at `to`.
 template <class Unit, class Source>
 __device__ void move_block(const padding_work& work, std::uint64_t to, const Source& source) {
-  Unit fill;
-  memcpy(&fill, &work.fill, sizeof fill);
+  // An element may have more bytes than a unit.
+  const auto* const fills = reinterpret_cast<const Unit*>(&work.fill);
+  constexpr std::uint32_t all_fills = sizeof work.fill / sizeof(Unit);
   Unit values[units_of_thread];
 #pragma unroll
   for (std::uint32_t k = 0; k < units_of_thread; ++k) {
     const std::uint32_t unit = k * threads + threadIdx.x;
     const bool exists = block_places::first_unit() + unit < work.units;
     const std::uint64_t from = exists ? source(unit) : 0;
-    values[k] = from != 0 ? load_unit<Unit>(from) : fill;
+    values[k] = from != 0 ? load_unit<Unit>(from) : fills[unit % all_fills];
   }
 #pragma unroll
   for (std::uint32_t k = 0; k < units_of_thread; ++k) {
