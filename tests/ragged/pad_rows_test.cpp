@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Padding of rows on the host, and what it refuses. Python tests the kernels (test_torch_*.py).
+// Padding of rows on the host, and what it refuses. pad_rows_device_test.cpp tests the kernels.
 #include <tmap/padded_rows.hpp>
 
 #include <gtest/gtest.h>
