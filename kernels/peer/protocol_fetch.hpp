@@ -54,8 +54,8 @@ struct list_part {
   std::uint32_t entries;
 };
 
-/// Deals the parts of a list among the blocks. A short list has short parts, so that every block has
-/// one.
+/// Deals the parts of a list among the blocks. A short list has short parts, so that every block
+/// has one.
 template <class Link>
 class list_walk {
  public:

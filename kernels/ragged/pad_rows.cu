@@ -141,7 +141,8 @@ __global__ void __launch_bounds__(threads) unpad_rows_kernel(const __grid_consta
 
 using padding_kernel = void (*)(padding_work);
 
-/// The kernels for units of 1, 2, 4 and 16 bytes. Rows that allow 8 take 4, to keep the library small.
+/// The kernels for units of 1, 2, 4 and 16 bytes. Rows that allow 8 take 4, to keep the library
+/// small.
 struct padding_kernels {
   padding_kernel of_1, of_2, of_4, of_16;
 };
