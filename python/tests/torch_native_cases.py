@@ -3,7 +3,7 @@
 that refuse them in the same words."""
 import torch
 
-from tmap import torch_padding, torch_products, torch_scaled
+from tmap import torch_native, torch_padding, torch_products, torch_scaled
 
 IN_PYTHON = {"grouped_mm": torch_products.grouped_mm_cuda, "grouped_scaled_mm": torch_scaled.scaled_cuda,
              "pad_ragged": torch_padding._pad, "unpad_ragged": torch_padding._unpad}
@@ -144,3 +144,18 @@ def refused_padding(of):
         ("unpad_ragged", (dense, ends, 9), {"format": "prefix"}), ("unpad_ragged", (dense[:3], ends, 9), {}),
         ("unpad_ragged", (rows[0], ends, 9), {}), ("unpad_ragged", (dense, ends.to("meta"), 9), {}),
     ]
+
+
+def expect_words_of_python(test, device):
+    """Expects each refused call to end with the same words in C++ and in Python. Returns the names
+    of the operators that were called."""
+    seen = set()
+    for name, arguments, keywords in refused(device):
+        with test.subTest(name, arguments=[short(each) for each in arguments], **keywords):
+            with test.assertRaises((TypeError, ValueError)) as of_python:
+                IN_PYTHON[name](*arguments, **keywords)
+            with test.assertRaises(ValueError) as native:
+                torch_native.kernel(name)(*arguments, **keywords)
+            test.assertEqual(str(native.exception), str(of_python.exception))
+            seen.add(name)
+    return seen
