@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Compares the kernels that pad rows without gaps with the host, byte for byte, for every element
-// size, any alignment and wild offsets. Checks that they write nothing else.
+// size, any alignment and wild offsets. Checks that they write nothing else. Where offsets decrease,
+// several values of a row are right.
+#include <tmap/detail/padded_tensor.hpp>
 #include <tmap/padded_rows.hpp>
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cstdint>
+#include <cstring>
 #include <string>
 #include <vector>
 
@@ -73,10 +76,42 @@ struct padding_case {
   fill_value fill{};
 };
 
+/// Returns whether the offsets, cut to the rows, decrease somewhere.
+bool decreases(const padded_rows& here) {
+  for (std::uint64_t tensor = 0; tensor < here.count; ++tensor) {
+    const auto [begin, end] = tmap::detail::rows_of_tensor(here, tensor);
+    if (end < begin) return true;
+  }
+  return false;
+}
+
+/// Returns whether a row of `values` is zero, or that of a tensor that has it.
+bool may_be(const padded_rows& here, std::uint64_t row, const unsigned char* bytes) {
+  const std::uint64_t size = here.row_bytes;
+  if (std::all_of(bytes, bytes + size, [](unsigned char byte) { return byte == 0; })) return true;
+  for (std::uint64_t tensor = 0; tensor < here.count; ++tensor) {
+    const auto [begin, end] = tmap::detail::rows_of_tensor(here, tensor);
+    if (row < begin || row >= end || row - begin >= here.longest) continue;
+    const std::uint64_t dense = here.dense + (tensor * here.longest + row - begin) * size;
+    if (std::memcmp(bytes, reinterpret_cast<const void*>(dense), size) == 0) return true;
+  }
+  return false;
+}
+
+/// Checks the rows that were found, and expects them.
+void check_and_take(const padded_rows& here, const std::vector<unsigned char>& found, both_sides& values) {
+  for (std::uint64_t row = 0; row < here.rows; ++row) {
+    const std::uint64_t at = values.skipped + row * here.row_bytes;
+    ASSERT_TRUE(may_be(here, row, found.data() + at)) << "row " << row;
+    std::copy_n(found.data() + at, here.row_bytes, values.host.data() + at);
+  }
+}
+
 using pad_rows_on_device = gpu_test;
 
 TEST_F(pad_rows_on_device, gives_the_bytes_of_the_host_and_no_others) {
   random_source random{0x9ad5};
+  int decreasing = 0;
   for (int trial = 0; trial < 300; ++trial) {
     padding_case drawn{random};
     SCOPED_TRACE(drawn.text());
@@ -101,8 +136,15 @@ TEST_F(pad_rows_on_device, gives_the_bytes_of_the_host_and_no_others) {
     values_there.upload(values.host);
     ASSERT_TRUE(unpad_rows(here, {on_host{}}));
     ASSERT_TRUE(unpad_rows(there, device));
-    ASSERT_EQ(values_there.download(), values.host);
+    const std::vector<unsigned char> found = values_there.download();
+    if (decreases(here)) {
+      ++decreasing;
+      ASSERT_NO_FATAL_FAILURE(check_and_take(here, found, values));
+    }
+    ASSERT_EQ(found, values.host);
   }
+  EXPECT_GT(decreasing, 20);
+  EXPECT_LT(decreasing, 280);
 }
 
 }  // namespace
