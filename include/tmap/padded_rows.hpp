@@ -35,7 +35,8 @@ struct padded_rows {
 /// first `longest` of a tensor are left out. Tensors may share rows.
 [[nodiscard]] TMAP_API result<void> pad_rows(const padded_rows& rows, const fill_value& fill, const run& run);
 /// Makes the values of the dense matrix. Rows of no tensor, and those after the first `longest` of
-/// a tensor, become zero. Where offsets decrease, a row is that of a tensor that has it, or zero.
+/// a tensor, become zero. Where offsets decrease, a byte is that of a tensor that has its row, or
+/// zero.
 [[nodiscard]] TMAP_API result<void> unpad_rows(const padded_rows& rows, const run& run);
 
 }  // namespace tmap::ragged

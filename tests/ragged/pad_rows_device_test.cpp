@@ -9,7 +9,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <cstring>
 #include <string>
 #include <vector>
 
@@ -85,17 +84,18 @@ bool decreases(const padded_rows& here) {
   return false;
 }
 
-/// Returns whether a row of `values` is zero, or that of a tensor that has it.
+/// Returns whether each byte of a row of `values` is zero, or that of a tensor that has the row.
 bool may_be(const padded_rows& here, std::uint64_t row, const unsigned char* bytes) {
-  const std::uint64_t size = here.row_bytes;
-  if (std::all_of(bytes, bytes + size, [](unsigned char byte) { return byte == 0; })) return true;
+  std::vector<bool> right(here.row_bytes);
+  for (std::uint64_t i = 0; i < here.row_bytes; ++i) right[i] = bytes[i] == 0;
   for (std::uint64_t tensor = 0; tensor < here.count; ++tensor) {
     const auto [begin, end] = tmap::detail::rows_of_tensor(here, tensor);
     if (row < begin || row >= end || row - begin >= here.longest) continue;
-    const std::uint64_t dense = here.dense + (tensor * here.longest + row - begin) * size;
-    if (std::memcmp(bytes, reinterpret_cast<const void*>(dense), size) == 0) return true;
+    const std::uint64_t at = (tensor * here.longest + row - begin) * here.row_bytes;
+    const auto* const dense = reinterpret_cast<const unsigned char*>(here.dense + at);
+    for (std::uint64_t i = 0; i < here.row_bytes; ++i) right[i] = right[i] || bytes[i] == dense[i];
   }
-  return false;
+  return std::find(right.begin(), right.end(), false) == right.end();
 }
 
 /// Checks the rows that were found, and expects them.
