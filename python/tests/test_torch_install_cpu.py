@@ -16,6 +16,7 @@ torch = support.need("torch")
 if not hasattr(torch.library, "get_kernel"):
     raise unittest.SkipTest(f"PyTorch {torch.__version__} cannot give its kernels away")
 import torch_install_cases as cases  # noqa: E402
+from compiling import compiled  # noqa: E402
 
 import tmap.torch  # noqa: E402
 from tmap import Status, torch_rules as rules  # noqa: E402
@@ -280,7 +281,7 @@ class Sockets(unittest.TestCase):
         a, b = torch.randn(64, 48).bfloat16().requires_grad_(), torch.randn(4, 48, 32).bfloat16().requires_grad_()
         offs = cases.offsets("cpu")
 
-        @torch.compile(backend="aot_eager", fullgraph=True)
+        @compiled
         def product(a, b):
             return torch.nn.functional.grouped_mm(a, b, offs=offs)
 

@@ -11,6 +11,7 @@ torch = support.need_torch_gpu()
 import torch_model_case  # noqa: E402
 import torch_native_cases as cases  # noqa: E402
 import torch_reference as reference  # noqa: E402
+from compiling import compiled  # noqa: E402
 
 from tmap import torch_native, torch_ops  # noqa: E402,F401
 
@@ -155,11 +156,10 @@ class Calls(unittest.TestCase):
     def test_compiled(self):
         for options in ({}, {"mode": "reduce-overhead"}, {"dynamic": True}):
             with self.subTest(**options):
-                torch._dynamo.reset()
-                compiled = torch.compile(lambda a, b, ends, bias: torch.relu(torch.ops.tmap.grouped_mm(a, b, ends, bias)),
-                                         fullgraph=True, **options)
+                program = compiled(lambda a, b, ends, bias: torch.relu(torch.ops.tmap.grouped_mm(a, b, ends, bias)),
+                                   "inductor", **options)
                 for _ in range(3):
-                    found = compiled(self.of.rows, self.b, self.of.ends, self.of.bias)
+                    found = program(self.of.rows, self.b, self.of.ends, self.of.bias)
                 self.assertTrue(torch.equal(found, torch.relu(self.expected)))
 
     def test_gradients(self):

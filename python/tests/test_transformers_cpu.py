@@ -10,6 +10,7 @@ import support
 
 torch = support.need("torch")
 import transformers_cases as cases  # noqa: E402
+from compiling import compiled  # noqa: E402
 from transformers_cases import EXPERTS, K, TOKENS, WIDTH, experts, module_of  # noqa: E402
 
 from tmap import torch_rules as rules  # noqa: E402
@@ -137,13 +138,13 @@ class FallsThrough(unittest.TestCase):
         module = self.module()
         x, ids = torch.randn(TOKENS, WIDTH).bfloat16(), torch.rand(TOKENS, EXPERTS).topk(K).indices
         weights = torch.rand(TOKENS, K)
-        made = cases.compiled(module, backend="aot_eager")
+        made = compiled(module)
         self.assertLess(cases.error_of(made(x, ids, weights), module(x, ids, weights)), 5e-3)
 
 
 class Taken(cases.ExpertsCases, unittest.TestCase):
     device = "cpu"
-    compile_options = {"backend": "aot_eager"}
+    backend = "aot_eager"
 
     def setUp(self):
         super().setUp()

@@ -7,6 +7,7 @@ import sys
 import support
 import torch
 import torch_reference as reference
+from compiling import compiled
 
 import tmap.torch_ops
 from tmap import ragged, torch_native
@@ -86,8 +87,8 @@ class GroupedProductCases:
         for one, other in zip(torch.autograd.grad(product, (a, b), direction),
                               torch.autograd.grad(expected, (a, b), direction)):
             self.assertTrue(torch.equal(one, other))
-        compiled = torch.compile(lambda a, b: grouped(a, b, None), fullgraph=True, backend="aot_eager")
-        self.assertTrue(torch.equal(compiled(a, b), expected))
+        again = compiled(lambda a, b: grouped(a, b, None))(a, b)
+        self.assertTrue(torch.equal(again, expected))
 
     def test_a_bias_and_its_gradient(self):
         a, b = self.cases()["rows, [n, k]"]
@@ -103,8 +104,8 @@ class GroupedProductCases:
                 found, = torch.autograd.grad(product, bias, direction)
                 other, = torch.autograd.grad(expected, bias, direction.float())
                 self.assertNear(found, other)
-        compiled = torch.compile(lambda *of: grouped(*of), fullgraph=True, backend="aot_eager")
-        self.assertNear(compiled(a, b, self.ends, bias), grouped(a, b, self.ends, bias))
+        again = compiled(lambda *of: grouped(*of))(a, b, self.ends, bias)
+        self.assertNear(again, grouped(a, b, self.ends, bias))
 
     def test_the_gradient_of_a_bias_leaves_out_bad_groups(self):
         a, b = self.cases()["rows, [n, k]"]
@@ -147,9 +148,7 @@ class GroupedProductCases:
     def test_compiled(self):
         a, b = self.cases()["rows, [n, k]"]
         a.requires_grad_()
-        compiled = torch.compile(lambda a, b, offs: torch.relu(grouped(a, b, offs) * 2), fullgraph=True,
-                                 backend="aot_eager")
-        product = compiled(a, b, self.ends)
+        product = compiled(lambda a, b, offs: torch.relu(grouped(a, b, offs) * 2))(a, b, self.ends)
         self.assertNear(product, torch.relu(reference.grouped_mm(a, b, SIZES) * 2))
         product.sum().backward()
         self.assertEqual(a.grad.shape, a.shape)
@@ -157,14 +156,13 @@ class GroupedProductCases:
     def test_one_compilation_serves_other_sizes(self):
         _, b = self.cases()["rows, [n, k]"]
         b.requires_grad_()
-        torch._dynamo.reset()
-        compiled = torch.compile(lambda a, b, offs: torch.ops.tmap.unpad_ragged(torch.ops.tmap.pad_ragged(
-            grouped(a, b, offs), offs, 512), offs, a.shape[0]), fullgraph=True, backend="aot_eager", dynamic=True)
+        program = compiled(lambda a, b, offs: torch.ops.tmap.unpad_ragged(torch.ops.tmap.pad_ragged(
+            grouped(a, b, offs), offs, 512), offs, a.shape[0]), dynamic=True)
         for sizes in (SIZES, (9, 1, 0, 0, 70, 2), (500, 0, 0, 0, 0, 100)):
             ends = torch.tensor(support.ends_of(sizes), device=self.device, dtype=torch.int32)
             a = self.random(sum(sizes), 64).requires_grad_()
             with torch._dynamo.config.patch(error_on_recompile=sizes != SIZES):
-                product = compiled(a, b, ends)
+                product = program(a, b, ends)
             self.assertNear(product, reference.grouped_mm(a, b, sizes))
             product.sum().backward()
             self.assertEqual(a.grad.shape, a.shape)
@@ -333,8 +331,8 @@ class PaddingCases:
 
     def test_compiled(self):
         values, offsets = torch.randn(30, 16, device=self.device), torch.tensor((10, 30), device=self.device)
-        compiled = torch.compile(lambda v, o: torch.ops.tmap.pad_ragged(v, o, 20) + 1, fullgraph=True, backend="aot_eager")
-        self.assertTrue(torch.equal(compiled(values, offsets), reference.pad(values, (10, 20), 20, 0) + 1))
+        padded = compiled(lambda v, o: torch.ops.tmap.pad_ragged(v, o, 20) + 1)(values, offsets)
+        self.assertTrue(torch.equal(padded, reference.pad(values, (10, 20), 20, 0) + 1))
 
 
 class WritingCases:

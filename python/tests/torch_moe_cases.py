@@ -5,6 +5,7 @@ import math
 
 import support
 import torch
+from compiling import compiled
 
 import tmap.torch_moe  # noqa: F401
 from tmap._routing import SCORINGS
@@ -13,11 +14,6 @@ TOKENS, EXPERTS, K, COLUMNS = 40, 16, 4, 32
 SIZES = (5, 0, 17, 1, 42)
 GATES = ({}, {"function": "gelu", "columns": "interleaved"}, {"function": "gelu_tanh"},
          {"columns": "interleaved", "alpha": 1.702, "limit": 0.5, "value_shift": 1.0})
-
-
-def compiled(call):
-    torch._dynamo.reset()  # each case is a program of its own
-    return torch.compile(call, fullgraph=True, backend="aot_eager")
 
 
 class ExpertCases:

@@ -7,6 +7,7 @@ import itertools
 
 import support
 import torch
+from compiling import compiled
 from rounding import E4M3, E5M2, HALF_UNIT, OF_SUMS, exact, is_rounded
 from torch_cases import is_native
 
@@ -198,29 +199,26 @@ class ScaledCases(Operands):
         def layer(x, b, b_scales, ends, bias, weights):
             return torch.relu(OPS.grouped_quantized_mm(x, b, b_scales, ends, bias, weights, torch.float32))
 
-        torch._dynamo.reset()
-        compiled = torch.compile(layer, fullgraph=True, backend="aot_eager")
         wants = (self.x, self.bias, self.weights.transpose(1, 2))
         x, bias, weights = (tensor.detach().requires_grad_() for tensor in wants)
         operands = x, self.b, self.b_scales, self.ends, bias, weights
-        found, wanted = compiled(*operands)[:self.used], layer(*operands)[:self.used]
+        found, wanted = compiled(layer)(*operands)[:self.used], layer(*operands)[:self.used]
         self.assertSame(found.detach(), wanted.detach())
         for one, other in zip(torch.autograd.grad(found.sum(), (x, bias, weights)),
                               torch.autograd.grad(wanted.sum(), (x, bias, weights))):
             self.assertSame(one, other)
 
     def test_one_compilation_serves_other_sizes(self):
-        torch._dynamo.reset()
         counter = torch._dynamo.testing.CompileCounterWithBackend("aot_eager")
 
         def layer(x, ends):
             a, scales = OPS.quantize(x)
             return OPS.grouped_scaled_mm(a, self.b, scales, self.b_scales, ends)
 
-        compiled = torch.compile(layer, fullgraph=True, backend=counter, dynamic=True)
+        program = compiled(layer, counter, dynamic=True)
         for rows in (self.used, 64, 200):
             x, ends = self.x[:rows].contiguous(), self.ends.clamp(max=rows)
-            self.assertSame(compiled(x, ends), layer(x, ends))
+            self.assertSame(program(x, ends), layer(x, ends))
         self.assertEqual(counter.frame_count, 1)
 
     def test_products_of_nothing(self):
@@ -364,7 +362,6 @@ class GatedCases(Operands):
 
     def test_gates_compiled(self):
         operands, _ = self.kinds["blocks"]
-        torch._dynamo.reset()
-        compiled = torch.compile(lambda *of: OPS.grouped_scaled_gated_mm(*of), fullgraph=True, backend="aot_eager")
-        for one, other in zip(compiled(*operands), OPS.grouped_scaled_gated_mm(*operands)):
+        again = compiled(lambda *of: OPS.grouped_scaled_gated_mm(*of))(*operands)
+        for one, other in zip(again, OPS.grouped_scaled_gated_mm(*operands)):
             self.assertSame(one[:self.used], other[:self.used])

@@ -6,6 +6,7 @@ quantized alone for that, so that a block that begins elsewhere than its group s
 import itertools
 
 import torch
+from compiling import compiled
 from rounding import E4M3, E5M2, exact
 from torch_scaled_cases import K, N, OF_BF16, OPS, SIZES, Operands
 
@@ -116,10 +117,8 @@ class WeightCases(Operands):
             OPS.add_quantized_weight_gradient(sums, d_out, x.detach(), self.ends)
             return torch.relu(product), sums * 2
 
-        torch._dynamo.reset()
-        compiled = torch.compile(step, fullgraph=True, backend="aot_eager")
         results = []
-        for run in (compiled, step):
+        for run in (compiled(step), step):
             x, weights = (tensor.detach().requires_grad_() for tensor in (self.x, self.weights.transpose(1, 2)))
             sums = torch.ones(GROUPS, N, K, device=self.device)
             product, doubled = run(x, weights, self.d_out, sums)

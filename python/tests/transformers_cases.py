@@ -10,6 +10,7 @@ os.environ["HF_HUB_OFFLINE"] = "1"
 
 import support  # noqa: E402
 import torch  # noqa: E402
+from compiling import compiled  # noqa: E402
 
 transformers = support.need("transformers")
 import tmap.transformers as experts  # noqa: E402
@@ -67,16 +68,11 @@ def error_of(found, wanted):
     return ((found.double() - wanted.double()).norm() / wanted.double().norm().clamp(min=1e-12)).item()
 
 
-def compiled(call, **options):
-    torch._dynamo.reset()
-    return torch.compile(call, fullgraph=True, **options)
-
-
 class ExpertsCases:
     """What holds where tmap takes calls. Results are compared with those in f32, expert by expert:
     their distance is at most 2 %, and 1.5 times that of Transformers' grouped_mm. It is at most 6 %
     if there is a limit: rounding decides whether a sum near it has a gradient."""
-    compile_options = {}
+    backend = "inductor"
 
     def setUp(self):
         torch.manual_seed(11)
@@ -173,7 +169,7 @@ class ExpertsCases:
                 d_out = torch.randn(TOKENS, WIDTH, device=self.device)
                 wanted = self.outcome(module, *inputs, d_out)
                 before = experts.calls().taken
-                made = compiled(module, **self.compile_options)
+                made = compiled(module, backend=self.backend)
                 for _ in range(2):
                     for one, other in zip(self.outcome(module, *inputs, d_out, made), wanted):
                         self.assertLess(error_of(one, other), 5e-3)
