@@ -15,23 +15,22 @@
 
 #include <tmap/device/acquire.cuh>
 #include <tmap/device/ptx.cuh>
-#include <tmap/device/ptx_wgmma.cuh>
-#include <tmap/device/reduce_copy.cuh>
 #include <tmap/device/tile_copy.cuh>
 #include <tmap/grouped_gemm.hpp>
 
 #include <cstdint>
 
 #include "kernels/gemm/gemm_group.hpp"
+#include "kernels/gemm/results/gated_results.cuh"
 #include "kernels/gemm/results/indexed_rows.cuh"
-#include "kernels/gemm/results/shared_rows.cuh"
+#include "kernels/gemm/results/quarters.cuh"
+#include "kernels/gemm/results/scaled_results.cuh"
 #include "kernels/gemm/results/staging.cuh"
+#include "kernels/gemm/results/staging_tiles.cuh"
 #include "kernels/gemm/results/thread_results.cuh"
 #include "kernels/gemm/tile_math.hpp"
 
 namespace tmap::kernels {
-
-inline constexpr std::uint32_t alignment_of_swizzle = 1024;
 
 /// One warp's stores. It acquires the maps of C after the main loop, when the stores of the
 /// previous tile have long read their staging tiles. If `Scatters`, an index names the rows of C.
@@ -82,7 +81,7 @@ class result_store {
     for (std::uint32_t piece = 0; piece < Count / piece_sums; ++piece) {
       const std::uint32_t column = place.column + piece * piece_lines;
       if (column >= place.columns) continue;
-      unsigned char* const tile = take_tile();
+      unsigned char* const tile = tiles_.take();
       float half[2][quarter_sums];
 #pragma unroll
       for (std::uint32_t i = 0; i < piece_sums; ++i)
@@ -90,7 +89,7 @@ class result_store {
       stage_pairs<Type>(tile, 0, half[0]);
       stage_pairs<Type>(tile, 4, half[1]);
       if (has_map) {
-        store_tile(map_, tile, column, row);
+        staging_tiles::store(map_, tile, column, row);
       } else {
         store_elements(tile, column, row, record, place);
       }
@@ -118,7 +117,7 @@ class result_store {
       auto* const to = reinterpret_cast<std::uint16_t*>(record.c + (row + tile_row) * record.c_pitch) + column;
       to[tile_column] = *from;
     }
-    commit_empty();
+    staging_tiles::commit_empty();
   }
 
   /// Applies the epilogue. Returns true if the results then only need rounding, in order, to 16
@@ -134,11 +133,12 @@ class result_store {
     if (HasEpilogue && gate.function != gemm::gate_function::none) {
       if constexpr (!Scatters) {
         if (gate.backward) {
-          store_gradients(thread_sums(shape, record, place), sums, row, shape, place);
+          store_gradients(tiles_, map_, thread_sums(shape, record, place), sums, row, shape, place);
           return false;
         }
       }
-      if (has_second_results(gate)) store_kept(thread_sums(shape, record, place), sums, row, shape, record, place);
+      if (has_second_results(gate))
+        store_kept(tiles_, map_, thread_sums(shape, record, place), sums, row, shape, record, place);
       // The results take half of the sums.
       place.columns = min(place.columns, place.column + Count);
       apply_gates(sums, shape, place);
@@ -147,7 +147,7 @@ class result_store {
     const thread_sums results(shape, record, place);
     if constexpr (!Scatters) {
       if (HasEpilogue && work.type == gemm::result_type::f8_e4m3) {
-        store_e4m3(results, sums, row, place, order, gate.function != gemm::gate_function::none);
+        store_e4m3(tiles_, map_, results, sums, row, place, order, gate.function != gemm::gate_function::none);
         return false;
       }
     }
@@ -164,17 +164,6 @@ class result_store {
     return !Scatters;
   }
 
-  /// Stages a piece of 64 columns of sums, rounded to 16 bits.
-  template <gemm::operand_type Type, std::uint32_t Count>
-  static __device__ void stage_piece(unsigned char* tile, const float (&sums)[Count], std::uint32_t piece) {
-#pragma unroll 1
-    for (std::uint32_t half = 0; half < 2; ++half) {
-      float quarter[quarter_sums];
-      take(quarter, sums, piece * 2 + half);
-      stage_pairs<Type>(tile, half * 4, quarter);
-    }
-  }
-
   /// Stores results of 16 bits in the rows that an index names.
   template <gemm::operand_type Type, std::uint32_t Count>
   __device__ void store_pairs(const float (&sums)[Count], std::uint32_t row, const gemm_shape& shape,
@@ -183,26 +172,9 @@ class result_store {
     for (std::uint32_t piece = 0; piece < Count / piece_sums; ++piece) {
       const std::uint32_t column = place.column + piece * piece_lines;
       if (column >= place.columns) break;
-      unsigned char* const tile = take_tile();
+      unsigned char* const tile = tiles_.take();
       stage_piece<Type>(tile, sums, piece);
       store_indexed(tile, {column, place.columns, sizeof(std::uint16_t)}, row, shape, record);
-    }
-  }
-
-  /// Stores the sums before the gate, by pieces of 64 columns of B.
-  template <gemm::operand_type Type, std::uint32_t Count>
-  __device__ void store_kept(const thread_results<Type, Scatters>& results, const float (&sums)[Count],
-                             std::uint32_t row, const gemm_shape& shape, const gemm_group& record,
-                             const result_place& place) {
-    const device::acquired_map second = acquire_second(shape, place.group);
-#pragma unroll 1
-    for (std::uint32_t piece = 0; piece < Count / piece_sums; ++piece) {
-      const std::uint32_t column = results.template column_of_b<Count>(piece * 8, place);
-      const bool is_gate = shape.values != 0 && piece < Count / piece_sums / 2;
-      if (column >= (is_gate ? shape.values : record.n)) continue;
-      unsigned char* const tile = take_tile();
-      stage_piece<Type>(tile, sums, piece);
-      store_tile(second, tile, column, row);
     }
   }
 
@@ -217,14 +189,14 @@ class result_store {
       if (column >= place.columns) break;
       float quarter[quarter_sums];
       take(quarter, sums, i);
-      unsigned char* const tile = take_tile();
+      unsigned char* const tile = tiles_.take();
       stage_f32(tile, quarter, order);
       if constexpr (Scatters) {
         store_indexed(tile, {column, place.columns, sizeof(float)}, row, shape, record);
       } else if (accumulates) {
-        add_tile(tile, column, row);
+        staging_tiles::add(map_, tile, column, row);
       } else {
-        store_tile(map_, tile, column, row);
+        staging_tiles::store(map_, tile, column, row);
       }
     }
   }
@@ -244,151 +216,16 @@ class result_store {
       float quarter[quarter_sums];
       take(quarter, sums, i);
       if (accumulates) results.add_old_singles(quarter, column, place.columns);
-      if (is_first) tile = take_tile();
+      if (is_first) tile = tiles_.take();
       stage_singles<Type>(tile, is_first ? 0 : swizzle_bytes / 2, quarter);
       if (is_first && column + quarter_columns < place.columns) continue;
       const std::uint32_t first = column - (is_first ? 0 : quarter_columns);
       if constexpr (Scatters) {
         store_indexed(tile, {first, place.columns, sizeof(std::uint16_t)}, row, shape, record);
       } else {
-        store_tile(map_, tile, first, row);
+        staging_tiles::store(map_, tile, first, row);
       }
     }
-  }
-
-  /// A staged tile has the 128 columns that share a scale. A gate leaves a warp of fewer sums half
-  /// of these columns. The plan then has tiles of 64 rows, and a partner holds the other half.
-  template <gemm::operand_type Type, std::uint32_t Count>
-  __device__ void store_e4m3(const thread_results<Type, Scatters>& results, const float (&sums)[Count],
-                             std::uint32_t row, const result_place& place, result_order order, bool has_gate) {
-    constexpr std::uint32_t tile_quarters = gemm::scaled_results / quarter_columns;
-    const bool is_joint = Count < gemm::scaled_results && has_gate;
-    const row_partner partner(tiles_);
-#pragma unroll 1
-    for (std::uint32_t first = 0; first < Count / quarter_sums; first += tile_quarters) {
-      const std::uint32_t column = place.column + first * quarter_columns;
-      if (column >= place.columns && !is_joint) break;
-      const std::uint32_t columns = max(place.columns, column) - column;
-      float quarter[quarter_sums];
-      float factors[2];
-      std::uint32_t largest[2] = {};
-      if (!results.has_given_scales()) {
-#pragma unroll 1
-        for (std::uint32_t i = 0; i < tile_quarters && i * quarter_columns < columns; ++i) {
-          take(quarter, sums, first + i);
-          results.add_largest(largest, quarter, columns - i * quarter_columns, order);
-        }
-      }
-      if (is_joint) {
-        wait_tiles<0>();
-        partner.join(largest);
-      }
-      const bool is_second = is_joint && partner.is_second();
-      results.find_scales(factors, largest, place, column, !is_second);
-      unsigned char* const tile = is_joint ? take_common_tile(partner) : take_tile();
-      const std::uint32_t first_byte = is_second ? swizzle_bytes / 2 : 0;
-#pragma unroll 1
-      for (std::uint32_t i = 0; i < tile_quarters && i * quarter_columns < columns; ++i) {
-        take(quarter, sums, first + i);
-        stage_e4m3(tile, first_byte + i * quarter_columns, quarter, factors, order);
-      }
-      if (is_joint) {
-        device::fence_shared_writes();
-        partner.meet();
-        if (is_second) return;
-      }
-      store_tile(map_, tile, column, row);
-    }
-  }
-
-  /// Stores the gradients of gates and values. Interleaved, those of 32 results fill a tile. Else
-  /// those of 64 results fill both tiles.
-  template <gemm::operand_type Type, std::uint32_t Count>
-  __device__ void store_gradients(const thread_results<Type, Scatters>& results, const float (&sums)[Count],
-                                  std::uint32_t row, const gemm_shape& shape, const result_place& place) {
-    const bool is_interleaved = shape.results.with.gate.columns == gemm::gate_columns::interleaved;
-    const device::acquired_map second = is_interleaved ? map_ : acquire_second(shape, place.group);
-    uint2 next[8];
-    results.read_kept(next, place.column);
-#pragma unroll 1
-    for (std::uint32_t i = 0; i < Count / quarter_sums; ++i) {
-      const std::uint32_t column = place.column + i * quarter_columns;
-      if (column >= place.columns) break;
-      uint2 words[8];
-#pragma unroll
-      for (std::uint32_t j = 0; j < 8; ++j) words[j] = next[j];
-      results.read_kept(next, column + quarter_columns);
-      float quarter[quarter_sums];
-      take(quarter, sums, i);
-      results.differentiate(words, quarter);
-      if (is_interleaved) {
-        unsigned char* const tile = take_tile();
-        stage_wide(tile, words);
-        store_tile(map_, tile, column * 2, row);
-        continue;
-      }
-      const std::uint32_t unit = i % 2 * 4;
-      if (unit == 0) wait_tiles<0>();
-      packed_pairs gates;
-      packed_pairs values;
-#pragma unroll
-      for (std::uint32_t j = 0; j < 8; ++j) {
-        gates[j] = words[j].x;
-        values[j] = words[j].y;
-      }
-      stage_packed(tiles_, unit, gates);
-      stage_packed(tiles_ + strip_bytes, unit, values);
-      if (unit == 0 && column + quarter_columns < place.columns) continue;
-      const std::uint32_t first = column / piece_lines * piece_lines;
-      store_tile(map_, tiles_, first, row);
-      store_tile(second, tiles_ + strip_bytes, first, row);
-    }
-  }
-
-  /// Returns the group's second map of results, acquired by the thread that stores. It is acquired
-  /// for each tile, because no register is left to keep it.
-  __device__ device::acquired_map acquire_second(const gemm_shape& shape, std::uint32_t group) const {
-    device::acquired_map second = map_;
-    if (device::ptx::elect_one()) second = device::acquire(shape.scratch.second + group);
-    return second;
-  }
-
-  /// Waits until all but the newest `Pending` stores have read their tiles.
-  template <int Pending>
-  static __device__ void wait_tiles() {
-    if (device::ptx::elect_one()) device::wait_stores_read<Pending>();
-    __syncwarp();
-  }
-
-  /// Returns the staging tile that no store reads.
-  __device__ unsigned char* take_tile() {
-    unsigned char* const tile = tiles_ + next_ * strip_bytes;
-    next_ = (next_ + 1) % staged_results;
-    wait_tiles<staged_results - 1>();
-    return tile;
-  }
-
-  /// Returns the tile that two warps fill, the first one of one of them. All stores have read their
-  /// tiles. The next tile that `take_tile` returns is the second one.
-  __device__ unsigned char* take_common_tile(const row_partner& partner) {
-    next_ = 1;
-    return partner.common_tile();
-  }
-
-  /// Commits an empty group of stores for a tile that the warp stored itself. `take_tile` counts
-  /// one group for each tile. Without this one, it would return a tile that an older store through
-  /// a map still reads.
-  static __device__ void commit_empty() {
-    if (device::ptx::elect_one()) device::commit_stores();
-  }
-
-  static __device__ void store_tile(const device::acquired_map& map, const unsigned char* tile, std::uint32_t column,
-                                    std::uint32_t row) {
-    device::fence_shared_writes();
-    __syncwarp();
-    if (!device::ptx::elect_one()) return;
-    device::store_tile(map, {static_cast<std::int32_t>(column), static_cast<std::int32_t>(row)}, tile);
-    device::commit_stores();
   }
 
   /// Stores a tile in the rows that an index names. f32 is added to them if C's old content counts,
@@ -397,23 +234,12 @@ class result_store {
                                        const gemm_shape& shape, const gemm_group& record) {
     const bool adds = shape.results.accumulates && columns.bytes == sizeof(float);
     store_rows(shape.c_rows, record, tile, row, columns, adds);
-    commit_empty();
-  }
-
-  /// Adds a tile of f32 to C in memory.
-  __device__ void add_tile(const unsigned char* tile, std::uint32_t column, std::uint32_t row) const {
-    device::fence_shared_writes();
-    __syncwarp();
-    if (!device::ptx::elect_one()) return;
-    device::reduce_tile<reduction::add, element_type::f32>(
-        map_, {static_cast<std::int32_t>(column), static_cast<std::int32_t>(row)}, tile);
-    device::commit_stores();
+    staging_tiles::commit_empty();
   }
 
   device::acquired_map map_;
-  unsigned char* tiles_;
   std::uint32_t acquired_{~0u};
-  std::uint32_t next_{};
+  staging_tiles tiles_;
   bool only_rounds_;
 };
 

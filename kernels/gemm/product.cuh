@@ -56,6 +56,8 @@ struct product_traits {
   bool scatters{};  ///< C's rows are named by an index
 };
 
+inline constexpr std::uint32_t alignment_of_swizzle = 1024;
+
 /// How a kernel cuts its products into tiles.
 struct tile_traits {
   std::uint32_t tile_m;

@@ -12,9 +12,6 @@
 
 namespace tmap::kernels {
 
-/// The staging tiles of a warp.
-inline constexpr std::uint32_t staged_results = 2;
-
 /// One of the two warps that have the same rows. Both come to every meeting, also one without
 /// columns, because both have the same number of rows. Their meetings are barriers 1 to 4.
 class row_partner {

@@ -10,14 +10,14 @@
 
 #include <cstdint>
 
+#include "kernels/gemm/results/quarters.cuh"
 #include "kernels/gemm/results/result_pair.cuh"
 #include "kernels/gemm/tile_math.hpp"
 
 namespace tmap::kernels {
 
-/// A quarter of 128 columns: rows lane / 4 and lane / 4 + 8.
-inline constexpr std::uint32_t quarter_columns = 32;
-inline constexpr std::uint32_t quarter_sums = 16;
+/// The staging tiles of a warp.
+inline constexpr std::uint32_t staged_results = 2;
 
 /// The columns of a thread's results in a quarter.
 enum class result_order : std::uint32_t {
@@ -53,6 +53,17 @@ __device__ void stage_pairs(unsigned char* tile, std::uint32_t first_unit, const
 #pragma unroll
   for (std::uint32_t i = 0; i < 8; ++i) words[i] = result_pair<Type>::pack(results[i * 2], results[i * 2 + 1]);
   stage_packed(tile, first_unit, words);
+}
+
+/// Writes a piece of 64 columns of sums, rounded to 16 bits.
+template <gemm::operand_type Type, std::uint32_t Count>
+__device__ void stage_piece(unsigned char* tile, const float (&sums)[Count], std::uint32_t piece) {
+#pragma unroll 1
+  for (std::uint32_t half = 0; half < 2; ++half) {
+    float quarter[quarter_sums];
+    take(quarter, sums, piece * 2 + half);
+    stage_pairs<Type>(tile, half * 4, quarter);
+  }
 }
 
 /// Writes 32 bytes for each eight columns, so all of a row: `words[2 i + h]` are two words of
