@@ -61,6 +61,18 @@ class Problems(unittest.TestCase):
                              (1, size, ids.ctypes.data, weights.ctypes.data))
             self.assertEqual(error_of(problem), "call.workspace_bytes")
 
+    def test_limits_are_those_of_the_library(self):
+        def argument(tokens, k, experts):
+            problem = from_ids(np.zeros((1, 1), np.int32), experts=experts)
+            problem.tokens, problem.k = tokens, k  # its arrays are not read
+            return error_of(problem)
+
+        tokens = _routing.MAX_CHOICES // _routing.MAX_K
+        self.assertEqual(argument(tokens, _routing.MAX_K, _routing.MAX_EXPERTS), "call.workspace_bytes")
+        self.assertEqual(argument(tokens + 1, _routing.MAX_K, EXPERTS), "problem.tokens")
+        self.assertEqual(argument(1, _routing.MAX_K + 1, EXPERTS), "problem.k")
+        self.assertEqual(argument(1, 1, _routing.MAX_EXPERTS + 1), "problem.experts")
+
     def test_results_come_to_their_places(self):
         problem = from_ids(np.zeros((20000, K), np.int32))
         sizes = (EXPERTS, EXPERTS + 1, EXPERTS, 20000 * K, 20000 * K)

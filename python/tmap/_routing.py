@@ -10,6 +10,8 @@ FLOATS = ("f32", "bf16", "f16")
 SCORINGS = ("softmax_then_top_k", "top_k_then_softmax", "sigmoid")
 GROUP_SCORES = ("largest", "sum_of_two_largest")
 _IDS, I32, F32 = ("i32", "i64"), ("i32",), ("f32",)
+# The limits of one call (tmap/moe.hpp).
+MAX_EXPERTS, MAX_K, MAX_CHOICES = 1024, 32, 1 << 30
 
 
 class Groups(NamedTuple):

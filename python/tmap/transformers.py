@@ -14,8 +14,8 @@ import torch
 
 from . import torch_moe  # noqa: F401: registers the operators
 from ._epilogue import GATES
+from ._routing import MAX_CHOICES, MAX_EXPERTS, MAX_K
 from .torch import Calls
-from .torch_moe import MOST_CHOICES, MOST_EXPERTS, MOST_EXPERTS_OF_A_TOKEN
 from .torch_rules import CAPABILITY, HOPPER
 
 __all__ = ["calls", "register", "unregister"]
@@ -58,8 +58,9 @@ _MODELS, _ACTIVATIONS = "transformers.models.", "transformers.activations"
 
 
 def register() -> None:
-    """Adds "tmap" to Transformers' implementations of experts. Does nothing if it is there already.
-    Counts calls again from zero else. Needs Transformers 5.17."""
+    """Adds "tmap" to Transformers' implementations of experts, and sets the counts of `calls` to
+    zero. Does nothing if it is there already. Raises `RuntimeError` if Transformers is older than
+    5.17, or if "tmap" names another implementation."""
     global _registry, _grouped_mm, _batched_mm, _default_gate
     moe = _registry_module()
     with _lock:
@@ -223,8 +224,7 @@ def _refuse(self, x, ids, weights, up, down, up_bias, down_bias):
         return TYPES
     if (x.dim(), ids.dim(), weights.dim()) != (2, 2, 2) or x.shape[0] == 0 or ids.shape[1] == 0:
         return SHAPES
-    if (up.shape[0] > MOST_EXPERTS or ids.shape[1] > MOST_EXPERTS_OF_A_TOKEN
-            or ids.shape[0] * ids.shape[1] > MOST_CHOICES):
+    if up.shape[0] > MAX_EXPERTS or ids.shape[1] > MAX_K or ids.numel() > MAX_CHOICES:
         return LIMITS
     if any(extent % _UNIT for tensor in (up, down) for extent in tensor.shape[1:]):
         return UNITS
