@@ -21,12 +21,12 @@ class ExpertShape(NamedTuple):
     `rows`. The rest is the same on all ranks.
 
     `tokens` are those of this rank, of `columns` elements of `dtype` each. Each has `k` of the
-    `experts` of all ranks. Every rank has as many experts: expert e is on rank
-    e // (experts // ranks). `arrivals` are the tokens of all ranks that this rank has room for. The
-    tokens of all ranks together are always enough. `rows` is the number of rows it has room for, by
-    default those of all arrivals. The rows of each expert begin at a multiple of `alignment`.
-    `scales` f32 go with each token. Results have `result_columns` elements of `result_type`, f32,
-    bf16 or f16; by default `columns`.
+    `experts` of all ranks. All ranks have the same number of experts: expert e is on rank
+    e // (experts // ranks). `arrivals` is the number of tokens that this rank has room for. The
+    tokens of all ranks together are always enough. `rows` is the number of rows that it has room
+    for, by default those of all arrivals. The rows of each expert begin at a multiple of
+    `alignment`. `scales` f32 go with each token. Results have `result_columns` elements of
+    `result_type`, f32, bf16 or f16; by default `columns`.
 
     `returned` is what comes home. With "sums" it is one sum from each rank, rounded to the type.
     With "rows" it is the row of each choice, and results have the bits of one GPU.
@@ -44,7 +44,7 @@ class ExpertShape(NamedTuple):
     result_type: str = "bf16"
     returned: str = "sums"
 
-    # Each call needs these, and a program has few shapes. So results are kept.
+    # Each call needs these, and a program has few shapes, so results are kept.
 
     @lru_cache(maxsize=1024)
     def to_c(self) -> c.ExpertShape:
@@ -107,9 +107,7 @@ def dispatch(window: Window, sizes: ExpertShape, x, ids, *, out, workspace, weig
     problem.x = shaped(site.read(x, "x", dtype, rank=2), "x", (sizes.tokens, sizes.columns))
     problem.out = shaped(site.write(out, "out", dtype, rank=2), "out", (rows, sizes.columns))
     index = packed(site.read(ids, "ids", I32, rank=2), "ids")
-    if index.shape != (sizes.tokens, sizes.k):
-        raise ValueError(f"ids is {index.shape}: it must be {(sizes.tokens, sizes.k)}")
-    problem.ids = index.address
+    problem.ids = shaped(index, "ids", (sizes.tokens, sizes.k)).address
     problem.weights = site.optional(weights, "weights", F32, choices)
     if x_scales is not None:
         found = shaped(site.read(x_scales, "x_scales", F32, rank=2), "x_scales",

@@ -13,8 +13,7 @@ def include_dir() -> str:
     for folder in _FOLDERS:
         if (folder / "tmap" / "device" / "acquire.cuh").is_file():
             return str(folder)
-    raise FileNotFoundError(f"tmap: no headers in {' or in '.join(map(str, _FOLDERS))}: install "
-                            "the package "
+    raise FileNotFoundError(f"tmap: no headers in {' or in '.join(map(str, _FOLDERS))}: install the package "
                             "(pip install ./python), or import it from the repository")
 
 

@@ -72,7 +72,7 @@ def check_block(given: TensorSpec, dtype, block) -> str:
     if element_type_of(name) != given.element_type and dtype is not None:
         raise TypeError(f"dtype is {name}: the maps have elements of {given.element_type}")
     box, swizzle = box_of(name, block)
-    found = innermost_first(given.box)
+    found = innermost_first(given.box)  # turned back: outermost first
     if found != box:
         raise ValueError(f"the maps have the box {found}: Triton expects {box} for block {tuple(block)} of {name}; "
                          "encode them with tmap.triton.modes")

@@ -68,6 +68,7 @@ def microseconds(enqueue, enqueue_in_graph):
 
     def median(work):
         return statistics.median([between(work) for _ in range(WARM_UP + ROUNDS)][WARM_UP:])
+
     alone = median(enqueue)
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):
@@ -101,6 +102,7 @@ def compare(shape, scratch):
             maps = encode(service, a, outs[0], ends)
             launch(maps[0], b_maps, maps[1], a, b, ends)
             return maps
+
         by_tmap()
         unneeded = scratch.most
         by_own()
