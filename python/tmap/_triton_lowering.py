@@ -34,7 +34,8 @@ _TEXT = """module {{
 }}
 """
 
-# Becomes part of the key under which Triton keeps compiled kernels.
+# Becomes part of the key under which Triton keeps compiled kernels: `tensor_map` passes it on, and
+# nothing reads it.
 LOWERING = tl.constexpr(hashlib.sha256(Path(__file__).read_bytes()).hexdigest())
 
 

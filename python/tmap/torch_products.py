@@ -28,7 +28,7 @@ def _check_operands(a, b, offs, bias, out_dtype):
                          "and no offs, others have")
     if a.dtype != b.dtype or a.dtype not in OPERANDS:
         raise TypeError(f"a and b are both bfloat16 or both float16, not {a.dtype} and {b.dtype}")
-    _check_output(a, b, offs, out_dtype)
+    _check_output(a, offs, out_dtype)
     if bias is not None:
         if (a.dim(), b.dim()) != (2, 3):
             raise ValueError("grouped_mm takes a bias where rows are ragged, a [rows, k] and b "
@@ -47,7 +47,7 @@ def check_offsets(a, b, offs):
                          f"{offs.device}")
 
 
-def _check_output(a, b, offs, out_dtype):
+def _check_output(a, offs, out_dtype):
     if out_dtype is None or out_dtype == a.dtype:
         return
     may_be_wide = offs is not None and a.dim() == 2
