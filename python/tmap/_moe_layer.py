@@ -50,23 +50,15 @@ def layer(x, gate_up, down, logits=None, *, out, ids=None, weights=None, k=None,
         raise ValueError("gate is None: a layer's experts have a gate")
     site = Site(stream, x, *some((gate_up, down, logits, out)))
     require_device(site)
-    tokens = site.read(x, "x", _HALVES, rank=2)
-    half = (tokens.dtype,)
-    first = site.read(gate_up, "gate_up", half if tokens.dtype == "f16" else _OF_BF16, rank=3)
-    operand = (first.dtype,)
-    second = site.read(down, "down", operand, rank=3)
-    experts, width, inner = first.shape[0], tokens.shape[1], second.shape[2]
-    if first.shape != (experts, 2 * inner, width) or second.shape != (experts, width, inner):
-        raise ValueError(f"x is {tokens.shape}, gate_up {first.shape} and down {second.shape}: they "
-                         "must be [tokens, width], [experts, 2 * inner, width] and "
-                         "[experts, width, inner]")
+    tokens, first, second = _operands_of(site, x, gate_up, down)
+    experts, half = first.shape[0], (tokens.dtype,)
     routing = routing_of(site, logits, ids, weights, None if logits is not None else experts, k,
                          scoring, bias, groups, renormalise, scale, alignment, rows)
     if (routing.tokens, routing.experts) != (tokens.shape[0], experts):
         raise ValueError(f"the choices are of {routing.tokens} tokens and {routing.experts} experts, "
                          f"x and gate_up of {tokens.shape[0]} and {experts}")
-    problem = c.LayerProblem(operand=_OPERANDS.index(first.dtype), routing=routing, width=width,
-                             inner=inner, x=matrix(tokens, "x"),
+    problem = c.LayerProblem(operand=_OPERANDS.index(first.dtype), routing=routing,
+                             width=tokens.shape[1], inner=second.shape[2], x=matrix(tokens, "x"),
                              gate_up=_weights_of(site, first, "gate_up", gate_up_bias,
                                                  gate_up_scales, half),
                              gate=gate_struct(made),
@@ -75,24 +67,11 @@ def layer(x, gate_up, down, logits=None, *, out, ids=None, weights=None, k=None,
     problem.out = shaped(site.write(out, "out", half), "out", tokens.shape)
     if base is not None:
         problem.base = shaped(site.read(base, "base", half), "base", tokens.shape)
-    row_count = routing.rows or most_rows(routing.tokens, experts, routing.k, routing.alignment)
-    wanted = (("sorted", sorted, operand, width), ("kept", kept, half, 2 * inner),
-              ("activated", activated, operand, inner), ("outputs", outputs, half, width))
-    places = {name: shaped(site.write(array, name, dtypes), name, (row_count, columns))
-              for name, array, dtypes, columns in wanted if array is not None}
-    if "kept" in places:
-        problem.gate.kept = places["kept"]
     results = c.LayerResults(
         routed=results_of(site, routing, (None, None) if logits is None else (ids, weights),
                           (counts, begins, ends, row_of_choice, token_of_row, weight_of_row)))
-    for name, member in (("sorted", "rows"), ("activated", "activated"), ("outputs", "outputs")):
-        if name in places:
-            setattr(results, member, places[name])
-    for name, member, array, columns in (("sorted_scales", "row_scales", sorted_scales, width),
-                                         ("activated_scales", "activated_scales", activated_scales,
-                                          inner)):
-        elements = row_count * -(-columns // SCALED_ELEMENTS)
-        setattr(results, member, site.optional(array, name, F32, elements, write=True))
+    _set_rows(site, problem, results, half, (first.dtype,), (sorted, kept, activated, outputs),
+              (sorted_scales, activated_scales))
     reports = reports_of(site, routing.tokens * routing.k, statuses, header, check=check)
     needed = c_uint64()
     check_call(lib.tmap_moe_layer_workspace_bytes(byref(problem), byref(needed)))
@@ -102,6 +81,36 @@ def layer(x, gate_up, down, logits=None, *, out, ids=None, weights=None, k=None,
                                       call_on(site.stream, memory, needed.value, reports)))
         site.done()
     return out
+
+
+def _operands_of(site, x, gate_up, down):
+    """Reads tokens and both weights, and checks that they fit together."""
+    tokens = site.read(x, "x", _HALVES, rank=2)
+    first = site.read(gate_up, "gate_up", (tokens.dtype,) if tokens.dtype == "f16" else _OF_BF16,
+                      rank=3)
+    second = site.read(down, "down", (first.dtype,), rank=3)
+    experts, width, inner = first.shape[0], tokens.shape[1], second.shape[2]
+    if first.shape != (experts, 2 * inner, width) or second.shape != (experts, width, inner):
+        raise ValueError(f"x is {tokens.shape}, gate_up {first.shape} and down {second.shape}: they "
+                         "must be [tokens, width], [experts, 2 * inner, width] and "
+                         "[experts, width, inner]")
+    return tokens, first, second
+
+
+def _set_rows(site, problem, results, half, operand, matrices, scales):
+    """Sets the results in the order by expert. C has those before the gate in the problem."""
+    routing, width, inner = problem.routing, problem.width, problem.inner
+    rows = routing.rows or most_rows(routing.tokens, routing.experts, routing.k, routing.alignment)
+    for array, name, dtypes, columns, owner, member in zip(
+            matrices, ("sorted", "kept", "activated", "outputs"), (operand, half, operand, half),
+            (width, 2 * inner, inner, width), (results, problem.gate, results, results),
+            ("rows", "kept", "activated", "outputs")):
+        if array is not None:
+            setattr(owner, member, shaped(site.write(array, name, dtypes), name, (rows, columns)))
+    for array, name, columns, member in zip(scales, ("sorted_scales", "activated_scales"),
+                                            (width, inner), ("row_scales", "activated_scales")):
+        elements = rows * -(-columns // SCALED_ELEMENTS)
+        setattr(results, member, site.optional(array, name, F32, elements, write=True))
 
 
 def _weights_of(site, view, name, bias, scales, bias_dtypes) -> c.ExpertWeights:
