@@ -17,10 +17,13 @@ import time
 
 os.environ["HF_HUB_OFFLINE"] = "1"
 
-import torch  # noqa: E402
-import transformers  # noqa: E402
+try:
+    import torch
+    import transformers
 
-import tmap.transformers  # noqa: E402
+    import tmap.transformers
+except ImportError as missing:
+    sys.exit(f"transformers_tokens: {missing}")
 from graphs import graph_of  # noqa: E402
 
 IMPLEMENTATIONS = ("eager", "batched_mm", "grouped_mm", "tmap")
@@ -150,6 +153,8 @@ def rows_of(number):
 
 
 def main():
+    if not torch.cuda.is_available():
+        sys.exit("transformers_tokens: no GPU")
     torch.manual_seed(1)
     tmap.transformers.register()
     print(f"{torch.cuda.get_device_name()}, PyTorch {torch.__version__}, Transformers {transformers.__version__}; "

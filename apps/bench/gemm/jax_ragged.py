@@ -11,12 +11,15 @@ import time
 
 os.environ.setdefault("XLA_PYTHON_CLIENT_MEM_FRACTION", "0.6")
 
-import jax
-import jax.numpy as jnp
-import numpy as np
-from jax import lax
+try:
+    import jax
+    import jax.numpy as jnp
+    import numpy as np
+    from jax import lax
 
-import tmap.jax
+    import tmap.jax
+except ImportError as missing:
+    sys.exit(f"jax_ragged: {missing}")
 
 SECONDS = float(sys.argv[1]) if len(sys.argv) > 1 else 0.3
 SHAPES = ((8192, 2048, 1408, 64), (16384, 4096, 2048, 32), (16384, 2048, 2048, 16))  # rows, k, n, groups
@@ -61,6 +64,8 @@ def pallas():
 
 
 def main():
+    if jax.default_backend() != "gpu":
+        sys.exit("jax_ragged: JAX sees no GPU")
     kernels = pallas()
     print(f"JAX {jax.__version__}, {jax.devices()[0].device_kind}")
     print(f"{'rows, k, n, groups':28}{'product':>10}{'tmap':>10}{'XLA':>10}{'Pallas':>10}")

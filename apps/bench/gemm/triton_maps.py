@@ -21,8 +21,7 @@ try:
     import tmap
     import tmap.triton
 except ImportError as missing:
-    print(f"triton_maps: {missing}")
-    sys.exit(0)
+    sys.exit(f"triton_maps: {missing}")
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "samples" / "triton_grouped_gemm"))
 from triton_grouped_gemm import (BK, BM, BN, encode, find_tile, grid_of, launch, maps_of_weights,  # noqa: E402
                                  multiply, multiply_tile)
@@ -120,8 +119,7 @@ def compare(shape, scratch):
 def main():
     argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter).parse_args()
     if not torch.cuda.is_available() or torch.cuda.get_device_capability()[0] < 9:
-        print("triton_maps: needs a Hopper GPU")
-        return
+        sys.exit("triton_maps: needs a Hopper GPU")
     scratch = Scratch()
     triton.set_allocator(scratch)
     print(f"Triton {triton.__version__}, PyTorch {torch.__version__}, {torch.cuda.get_device_name()}. Medians of {ROUNDS}.")
