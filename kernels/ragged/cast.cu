@@ -6,8 +6,7 @@
 namespace tmap::kernels {
 namespace {
 
-constexpr std::uint32_t piece_bytes = 8192;  // of the source
-constexpr std::uint32_t box_columns = 256;
+constexpr std::uint32_t source_bytes = 8192;  // of a piece
 
 /// One unit of the destination: as many numbers as have 16 bytes.
 template <value_type To>
@@ -44,7 +43,7 @@ struct cast {
   static constexpr std::uint32_t inputs = 1;
   /// A line of the destination may hold as many elements as bytes, and those of the source have
   /// four at most.
-  static constexpr std::uint32_t stage_bytes = piece_bytes + 4 * line_bytes + stage_alignment;
+  static constexpr std::uint32_t stage_bytes = source_bytes + 4 * line_bytes + stage_alignment;
   static constexpr std::uint32_t scratch_bytes = 0;
   static constexpr row_cuts cuts = row_cuts::at_lines;
 
@@ -104,7 +103,7 @@ struct cast {
 }  // namespace
 
 piece_rule cast_pieces(const ragged::cast_values& values, std::uint32_t rank) {
-  const std::uint32_t elements = piece_bytes / ragged::value_bytes(values.from);
+  const std::uint32_t elements = source_bytes / ragged::value_bytes(values.from);
   return {elements, {box_columns, elements / box_columns, 1, 1, 1}, 0, rank};
 }
 

@@ -12,7 +12,6 @@ namespace {
 // and a prefix of the second. An element takes three comparisons for every radius.
 
 constexpr std::uint32_t stage_floats = 1024;
-constexpr std::uint32_t box_columns = 256;
 constexpr std::uint32_t staged_radius = 256;  // larger windows: max_pool_far.cuh
 
 struct max_pool {

@@ -13,9 +13,6 @@
 namespace tmap::kernels {
 namespace {
 
-constexpr std::uint32_t block_warps = 16;
-constexpr std::uint32_t block_threads = 32 * block_warps;
-
 struct block_memory {
   warp_stage_memory stages[block_warps];
   warp_state warps[block_warps];

@@ -20,6 +20,8 @@ namespace tmap::kernels {
 
 inline constexpr std::uint32_t piece_bytes = 4096;
 inline constexpr std::uint32_t stage_bytes = piece_bytes + line_bytes;  // `cut_at_lines`
+inline constexpr std::uint32_t block_warps = 16;
+inline constexpr std::uint32_t block_threads = 32 * block_warps;
 inline constexpr std::uint32_t warp_stages = 3;
 /// The number of loads in flight before the warp waits for the oldest.
 inline constexpr std::uint32_t loads_ahead = 2;

@@ -17,14 +17,11 @@ namespace {
 // Tensor maps are never used: on Hopper, one copy through a map moves a box of neighbouring rows,
 // not rows by index.
 
-constexpr std::uint32_t block_warps = 16;
-constexpr std::uint32_t block_threads = 32 * block_warps;
-
-struct block_memory {
+struct rows_memory {
   warp_stage_memory stages[block_warps];
   warp_state warps[block_warps];
 };
-static_assert(sizeof(block_memory) <= tmap::detail::ragged_shared_memory_bytes);
+static_assert(sizeof(rows_memory) <= tmap::detail::ragged_shared_memory_bytes);
 
 /// A row of this many bytes keeps a warp busy. The lanes of a warp are spread over shorter rows.
 constexpr std::uint64_t long_row_bytes = 1024;
@@ -156,7 +153,7 @@ class row_mover {
 
 __global__ void __launch_bounds__(block_threads, 1) move_rows_kernel(const __grid_constant__ row_work work) {
   extern __shared__ __align__(128) unsigned char dynamic[];
-  auto& memory = *reinterpret_cast<block_memory*>(dynamic);
+  auto& memory = *reinterpret_cast<rows_memory*>(dynamic);
   const std::uint32_t warp = threadIdx.x / 32;
   move_pipe pipe(memory.warps[warp], memory.stages[warp], 0);
   row_mover mover(work, pipe);
@@ -209,7 +206,7 @@ cudaError_t launch_move_rows(const row_move& move, const device_shape& device, c
   if (work.unit == 0 && share < warp_entries) work.entries = static_cast<std::uint32_t>(share);
   const std::uint64_t blocks = parts(move.index.count, std::uint64_t{work.entries} * block_warps);
   const launch_size size{static_cast<std::uint32_t>(std::min<std::uint64_t>(blocks, device.multiprocessors)),
-                         block_threads, sizeof(block_memory)};
+                         block_threads, sizeof(rows_memory)};
   return launch_behind(move_rows_kernel, size, stream, work);
 }
 

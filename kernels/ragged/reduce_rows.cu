@@ -17,8 +17,7 @@ using ragged::row_reduction;
 using tmap::detail::most_slices;
 
 constexpr std::uint32_t stage_payload = 8192;
-constexpr std::uint32_t box_columns = 256;
-constexpr std::uint32_t block_warps = 8;
+constexpr std::uint32_t reduce_warps = 8;
 
 template <row_reduction Reduction>
 __device__ float identity() {
@@ -47,10 +46,10 @@ struct shares {
 
   __device__ explicit shares(const planned_work& work)
       : total(work.ends[work.count - 1]), may_split(work.partials != nullptr) {
-    const std::uint64_t count = gridDim.x * block_warps;
+    const std::uint64_t count = gridDim.x * reduce_warps;
     each = detail::divide(total + count - 1, count);
   }
-  __device__ static std::uint64_t own() { return std::uint64_t{blockIdx.x} * block_warps + threadIdx.x / 32; }
+  __device__ static std::uint64_t own() { return std::uint64_t{blockIdx.x} * reduce_warps + threadIdx.x / 32; }
   __device__ std::uint64_t begin(std::uint64_t share) const { return share * each < total ? share * each : total; }
   __device__ bool splits(std::uint64_t pieces_of_row) const { return may_split && pieces_of_row > 2 * each; }
 };
@@ -93,7 +92,7 @@ template <value_type Type, row_reduction Reduction>
 struct reduce_rows {
   struct arguments {};
   using word = value_word<Type>;
-  static constexpr std::uint32_t warps = block_warps;
+  static constexpr std::uint32_t warps = reduce_warps;
   static constexpr std::uint32_t stages = 3;
   static constexpr std::uint32_t inputs = 1;
   static constexpr std::uint32_t stage_bytes = stage_payload + stage_alignment;
@@ -199,8 +198,8 @@ struct reduce_rows {
 
 /// Combines the slices of each split row. The warp in whose share the row begins does it.
 template <row_reduction Reduction>
-__global__ void __launch_bounds__(block_warps * 32) combine_slices_kernel(const __grid_constant__ planned_work work) {
-  __shared__ planned_tensor records[block_warps];
+__global__ void __launch_bounds__(reduce_warps * 32) combine_slices_kernel(const __grid_constant__ planned_work work) {
+  __shared__ planned_tensor records[reduce_warps];
   cudaGridDependencySynchronize();
   const shares all(work);
   const std::uint64_t begin = all.begin(shares::own());
@@ -233,7 +232,7 @@ cudaError_t launch(const planned_work& work, const device_shape& device, cudaStr
   if (shape.multiprocessors > most_reduce_blocks) shape.multiprocessors = most_reduce_blocks;
   const cudaError_t launched = launch_segments<reduce_rows<Type, Reduction>>(work, {}, shape, stream);
   if (launched != cudaSuccess) return launched;
-  return launch_behind(combine_slices_kernel<Reduction>, {shape.multiprocessors, block_warps * 32}, stream, work);
+  return launch_behind(combine_slices_kernel<Reduction>, {shape.multiprocessors, reduce_warps * 32}, stream, work);
 }
 
 template <value_type Type>
@@ -242,7 +241,7 @@ cudaError_t launch(const planned_work& work, row_reduction reduction, const devi
                                          : launch<Type, row_reduction::max>(work, device, stream);
 }
 
-static_assert(reduce_partials == (most_reduce_blocks * block_warps / 2 + 1) * most_slices);
+static_assert(reduce_partials == (most_reduce_blocks * reduce_warps / 2 + 1) * most_slices);
 
 }  // namespace
 

@@ -6,7 +6,6 @@ namespace tmap::kernels {
 namespace {
 
 constexpr std::uint32_t piece_floats = 1024;
-constexpr std::uint32_t box_columns = 256;
 
 struct saxpy {
   struct arguments {

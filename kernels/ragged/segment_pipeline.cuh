@@ -37,6 +37,7 @@
 namespace tmap::kernels {
 
 inline constexpr std::uint32_t stage_alignment = 128;  // of boxes in shared memory
+inline constexpr std::uint32_t box_columns = 256;      // of a piece's box in vectors: the most that a map takes
 
 template <class Op>
 struct pipeline_shared {
