@@ -12,7 +12,7 @@ namespace tmap::interop::xla {
 inline constexpr int api_major = 0;
 inline constexpr int api_minor = 4;
 
-enum class element : std::uint32_t { u8 = 6, s32 = 4, f16 = 10, f32 = 11, bf16 = 16 };
+enum class element : std::uint32_t { s32 = 4, s64 = 5, u8 = 6, f16 = 10, f32 = 11, bf16 = 16 };
 enum class error_code : std::uint32_t {
   invalid_argument = 3,
   resource_exhausted = 8,

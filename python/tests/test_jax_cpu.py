@@ -202,32 +202,5 @@ class Handlers(unittest.TestCase):
             jax.block_until_ready(call(whole(13, 16), whole(4, 16, 24), SIZES, turned=np.int32(0)))
 
 
-class Padding(unittest.TestCase):
-    values = jnp.arange(1, 27, dtype=F32).reshape(13, 2)
-
-    def test_rows_go_to_slots_and_back(self):
-        padded = jax.jit(lambda v, s: tmap.jax.pad_ragged(v, s, 4, fill=-1))(self.values, SIZES)
-        expected, begin = np.full((4, 4, 2), -1.0), 0
-        for group, size in enumerate(SIZES):
-            expected[group, :min(size, 4)] = self.values[begin:begin + min(size, 4)]
-            begin += size
-        np.testing.assert_array_equal(padded, expected)
-        back = np.array(self.values)
-        back[[7, 10, 11, 12]] = 0  # the fifth row of its group, and the rows of no group
-        np.testing.assert_array_equal(tmap.jax.unpad_ragged(padded, SIZES, 13), back)
-
-    def test_gradients_come_from_the_places_of_rows(self):
-        slope = jax.grad(lambda v: (tmap.jax.pad_ragged(v, SIZES, 4)**2).sum())(self.values)
-        expected = 2 * np.array(self.values)
-        expected[[7, 10, 11, 12]] = 0
-        np.testing.assert_array_equal(slope, expected)
-
-    def test_errors_name_the_argument(self):
-        with self.assertRaisesRegex(TypeError, "group_sizes"):
-            tmap.jax.pad_ragged(self.values, jnp.ones(3), 4)
-        with self.assertRaisesRegex(ValueError, "padded"):
-            tmap.jax.unpad_ragged(self.values, SIZES)
-
-
 if __name__ == "__main__":
     unittest.main()

@@ -15,8 +15,8 @@ from ._library import lib
 @lru_cache(maxsize=None)
 def register() -> None:
     """Gives XLA the handlers of libtmap.so. Only a process that runs a program of `jax.export`
-    needs it: products do it themselves."""
-    for name in ("tmap_xla_rows", "tmap_xla_weights"):
+    needs it: the calls do it themselves."""
+    for name in ("tmap_xla_rows", "tmap_xla_weights", "tmap_xla_pad_rows", "tmap_xla_unpad_rows"):
         function = getattr(lib, name)
         function.argtypes, function.restype = (c_void_p,), c_void_p
         try:
@@ -24,6 +24,14 @@ def register() -> None:
         except Exception as reason:
             raise RuntimeError(f"tmap.jax: jaxlib {jax.lib.__version__} refuses the handler {name}: "
                                f"{reason}. Use jaxlib 0.11, or jax.lax.ragged_dot") from reason
+
+
+def call_handler(name, results, operands, vmap_method, **attributes):
+    """Calls a handler and returns its first result."""
+    register()
+    result = jax.ffi.ffi_call(name, results, vmap_method=vmap_method)(*operands, **attributes)[0]
+    # JAX does not see that the result differs where the operands do.
+    return varying(result, axes_of(*operands))
 
 
 @lru_cache(maxsize=None)

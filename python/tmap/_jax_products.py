@@ -11,7 +11,7 @@ import numpy as np
 from jax import lax
 
 from ._errors import check
-from ._jax_handlers import axes_of, no_gradient, register, varying
+from ._jax_handlers import call_handler, no_gradient
 from ._library import lib
 
 MOST_GROUPS, MOST_EXTENT = 65536, 2**31
@@ -31,13 +31,10 @@ class Form(NamedTuple):
 
 
 def _call(name, shape, dtype, operands, offsets, **attributes):
-    """Calls a handler for one product. Only `_folded` makes it a product of many."""
+    """Calls a handler for one product. Only `_by_fold` makes it a product of many."""
     out = jax.ShapeDtypeStruct(shape, dtype)
     workspace = jax.ShapeDtypeStruct((_workspace_bytes(offsets[0].shape[0]),), jnp.uint8)
-    product = jax.ffi.ffi_call(name, (out, workspace), vmap_method="sequential")(
-        *operands, *offsets, **attributes)[0]
-    # JAX does not see that the result differs where the operands do.
-    return varying(product, axes_of(*operands, *offsets))
+    return call_handler(name, [out, workspace], (*operands, *offsets), "sequential", **attributes)
 
 
 def _begins_and_counts(offsets, rows):
@@ -77,7 +74,6 @@ def _by_fold(call, fold, has_weights):
 @lru_cache(maxsize=None)
 def _rows_on_cuda(form):
     def call(lhs, rhs, offsets):
-        register()
         n = rhs.shape[1 if form.is_turned else 2]
         return _call("tmap_xla_rows", (lhs.shape[0], n), form.result, (lhs, rhs), offsets,
                      turned=np.int32(form.is_turned))
@@ -91,7 +87,6 @@ def _rows_on_cuda(form):
 @lru_cache(maxsize=None)
 def _weights_on_cuda(result):
     def call(lhs, rhs, offsets):
-        register()
         shape = offsets[0].shape[0], lhs.shape[1], rhs.shape[1]
         return _call("tmap_xla_weights", shape, result, (lhs, rhs), offsets)
 

@@ -335,6 +335,8 @@ std::vector<public_call> calls_that_ask_for_a_gpu() {
       plain("tmap_gemm_pointers", &multiply_pointers),
       plain("tmap_xla_rows", call_of_xla(&tmap_xla_rows, xla_rows_scene(somewhere<void>()))),
       plain("tmap_xla_weights", call_of_xla(&tmap_xla_weights, xla_weights_scene(somewhere<void>()))),
+      plain("tmap_xla_pad_rows", call_of_xla(&tmap_xla_pad_rows, xla_padding_scene(somewhere<void>(), true))),
+      plain("tmap_xla_unpad_rows", call_of_xla(&tmap_xla_unpad_rows, xla_padding_scene(somewhere<void>(), false))),
       plain("tmap_moe_route", &route_in_c),
       plain("tmap_moe_combine", &combine_in_c),
       plain("tmap_moe_layer", &run_layer_in_c),

@@ -53,16 +53,28 @@ struct xla_array {
   std::vector<std::int64_t> dims;
 };
 
-/// A call of a handler. Its frame points into it. A change of an array or of `turned` is seen after
+/// The integer that a handler gets as its attribute.
+struct xla_number {
+  xla::text word;
+  xla::element type;
+  std::int64_t value{};  // whose low bytes are those of s32
+};
+
+/// A call of a handler. Its frame points into it. A change of an array or of `number` is seen after
 /// `connect`.
 class xla_scene {
  public:
-  xla_scene(void* data, std::vector<xla_array> in, std::vector<xla_array> out)
-      : data_{data}, arguments{std::move(in)}, results{std::move(out)} {
+  xla_scene(void* data, std::vector<xla_array> in, std::vector<xla_array> out,
+            xla_number attribute = {{"turned", 6}, xla::element::s32})
+      : data_{data}, arguments{std::move(in)}, results{std::move(out)}, number{attribute} {
     connect();
   }
   xla_scene(const xla_scene& other)
-      : data_{other.data_}, arguments{other.arguments}, results{other.results}, functions{other.functions} {
+      : data_{other.data_},
+        arguments{other.arguments},
+        results{other.results},
+        number{other.number},
+        functions{other.functions} {
     connect();
   }
   xla_scene& operator=(const xla_scene&) = delete;
@@ -74,6 +86,7 @@ class xla_scene {
     frame.stage = xla::execute_stage;
     connect(arguments, first_, frame.arguments);
     connect(results, second_, frame.results);
+    scalar_ = {number.type, &number.value};
     frame.attributes = {sizeof(xla::attributes), nullptr, 1, &scalar_kind_, &name_, &attribute_};
   }
 
@@ -100,14 +113,13 @@ class xla_scene {
   void* data_;
   side first_, second_;
   std::uint32_t scalar_kind_{xla::scalar_kind};
-  xla::text word_{"turned", 6};
-  const xla::text* name_{&word_};
-  xla::scalar scalar_{xla::element::s32, &turned};
+  const xla::text* name_{&number.word};
+  xla::scalar scalar_{};
   void* attribute_{&scalar_};
 
  public:
   std::vector<xla_array> arguments, results;
-  std::int32_t turned{};
+  xla_number number;
   xla::api functions{xla_functions()};
   xla::call_frame frame;
 };
@@ -122,6 +134,13 @@ inline xla_scene xla_rows_scene(void* data) {
 inline xla_scene xla_weights_scene(void* data) {
   using enum xla::element;
   return {data, {{f16, {100, 32}}, {f16, {100, 64}}, {s32, {10}}}, {{f16, {10, 32, 64}}, {u8, {1 << 20}}}};
+}
+
+/// 3 times 10 groups of 100 rows of 8 elements, with 16 places each.
+inline xla_scene xla_padding_scene(void* data, bool pads) {
+  using enum xla::element;
+  const xla_array values{bf16, {3, 100, 8}}, dense{bf16, {3, 10, 16, 8}}, ends{s32, {3, 10}};
+  return {data, {pads ? values : dense, ends}, {pads ? dense : values}, {{"fill", 4}, s64}};
 }
 
 }  // namespace tmap::testing

@@ -18,9 +18,12 @@ namespace {
 
 using ::testing::HasSubstr;
 using handler = void* (*)(void*);
-constexpr handler handlers[] = {&tmap_xla_rows, &tmap_xla_weights};
+constexpr handler handlers[] = {&tmap_xla_rows, &tmap_xla_weights, &tmap_xla_pad_rows, &tmap_xla_unpad_rows};
+constexpr handler products[] = {&tmap_xla_rows, &tmap_xla_weights};
 xla_scene scene_of(handler which) {
   void* data = unread<void>(0x10000);
+  if (which == &tmap_xla_pad_rows || which == &tmap_xla_unpad_rows)
+    return xla_padding_scene(data, which == &tmap_xla_pad_rows);
   return which == &tmap_xla_rows ? xla_rows_scene(data) : xla_weights_scene(data);
 }
 
@@ -94,10 +97,10 @@ TEST(xla, a_stream_that_xla_refuses_is_its_own_error) {
   EXPECT_STREQ(reported.message, "") << "the library made another error of it";
 }
 
-TEST(xla, arrays_are_refused_by_name) {
+TEST(xla, arrays_of_products_are_refused_by_name) {
   using s = xla_scene;
   using enum xla::element;
-  for (const handler each : handlers) {
+  for (const handler each : products) {
     EXPECT_THAT(refusal(each, [](s& o) { o.arguments.resize(2); }), HasSubstr("sizes is missing"));
     EXPECT_THAT(refusal(each, [](s& o) { o.results.resize(1); }), HasSubstr("workspace is missing"));
     EXPECT_THAT(refusal(each, [](s& o) { o.arguments[0].dims = {100}; }), HasSubstr("lhs.rank is 1; it must be 2"));
@@ -115,9 +118,36 @@ TEST(xla, arrays_are_refused_by_name) {
   }
   EXPECT_THAT(refusal(&tmap_xla_rows, [](s& o) { o.arguments[1].dims[0] = 9; }), HasSubstr("rhs.dims[0] is 9"));
   EXPECT_THAT(refusal(&tmap_xla_rows, [](s& o) { o.arguments[1].dims[1] = 40; }), HasSubstr("rhs.dims[1] is 40"));
-  EXPECT_THAT(refusal(&tmap_xla_rows, [](s& o) { o.turned = 1; }), HasSubstr("rhs.dims[2] is 64"));
-  EXPECT_THAT(refusal(&tmap_xla_rows, [](s& o) { o.turned = 2; }), HasSubstr("turned"));
+  EXPECT_THAT(refusal(&tmap_xla_rows, [](s& o) { o.number.value = 1; }), HasSubstr("rhs.dims[2] is 64"));
+  EXPECT_THAT(refusal(&tmap_xla_rows, [](s& o) { o.number.value = 2; }), HasSubstr("turned"));
   EXPECT_THAT(refusal(&tmap_xla_weights, [](s& o) { o.arguments[1].dims[0] = 99; }), HasSubstr("rhs.dims[0] is 99"));
+}
+
+TEST(xla, arrays_of_padding_are_refused_by_name) {
+  using enum xla::element;
+  for (const bool pads : {true, false}) {
+    const handler each = pads ? &tmap_xla_pad_rows : &tmap_xla_unpad_rows;
+    const auto values = [pads](xla_scene& o) -> xla_array& { return pads ? o.arguments[0] : o.results[0]; };
+    const auto dense = [pads](xla_scene& o) -> xla_array& { return pads ? o.results[0] : o.arguments[0]; };
+    using s = xla_scene;
+    EXPECT_THAT(refusal(each, [](s& o) { o.arguments.resize(1); }), HasSubstr("ends is missing"));
+    EXPECT_THAT(refusal(each, [](s& o) { o.results.clear(); }), HasSubstr(pads ? "dense is" : "values is"));
+    EXPECT_THAT(refusal(each, [](s& o) { o.arguments[1].type = u8; }), HasSubstr("ends.dtype"));
+    EXPECT_THAT(refusal(each, [](s& o) { o.arguments[1].dims = {}; }), HasSubstr("ends.rank is 0"));
+    EXPECT_THAT(refusal(each, [&](s& o) { values(o).type = static_cast<xla::element>(18); }),
+                HasSubstr("values.dtype"));
+    EXPECT_THAT(refusal(each, [&](s& o) { values(o).type = static_cast<xla::element>(21); }),
+                HasSubstr("values.dtype"));
+    EXPECT_THAT(refusal(each, [&](s& o) { dense(o).type = f32; }), HasSubstr("dense.dtype"));
+    EXPECT_THAT(refusal(each, [&](s& o) { values(o).dims = {100}; }), HasSubstr("values.rank is 1"));
+    EXPECT_THAT(refusal(each, [&](s& o) { dense(o).dims.push_back(1); }), HasSubstr("dense.rank is 5; it must be 4"));
+    EXPECT_THAT(refusal(each, [&](s& o) { values(o).dims[0] = 4; }), HasSubstr("values.dims[0] is 4"));
+    EXPECT_THAT(refusal(each, [&](s& o) { dense(o).dims[0] = 4; }), HasSubstr("dense.dims[0] is 4"));
+    EXPECT_THAT(refusal(each, [&](s& o) { dense(o).dims[1] = 9; }), HasSubstr("dense.dims[1] is 9; it must be 10"));
+    EXPECT_THAT(refusal(each, [&](s& o) { dense(o).dims[3] = 9; }), HasSubstr("dense.dims[3] is 9; it must be 8"));
+  }
+  EXPECT_THAT(refusal(&tmap_xla_pad_rows, [](xla_scene& o) { o.number.word = {"file", 4}; }), HasSubstr("fill is"));
+  EXPECT_THAT(refusal(&tmap_xla_pad_rows, [](xla_scene& o) { o.number.type = s32; }), HasSubstr("64 bits"));
 }
 
 TEST(xla, an_attribute_that_is_missing_or_of_another_kind_is_refused) {
