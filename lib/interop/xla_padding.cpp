@@ -14,7 +14,7 @@ using xla::element;
 
 /// Returns the bytes of an element of XLA's types, or 0 for a type that is not padded.
 std::uint32_t bytes_of(element type) {
-  // By XLA's numbers: after bool are s8 to s64, u8 to u64, f16 to f64; c64, bf16; formats of 8 bits.
+  // By XLA's numbers: bool; s8 to s64; u8 to u64; f16 to f64; c64; bf16; formats of 8 bits.
   static constexpr std::uint8_t bytes[] = {0, 1, 1, 2, 4, 8, 1, 2, 4, 8, 2, 4, 8, 0, 0, 8, 2,
                                            0, 0, 1, 1, 0, 0, 1, 1, 1, 0, 0, 1, 1, 0, 0, 0, 1};
   const auto index = static_cast<std::uint32_t>(type);
