@@ -28,17 +28,20 @@ inline constexpr std::chrono::milliseconds default_peer_patience{5000};
 /// Describes what one rank sends and gets in an exchange of rows. All pointers lie in the user's
 /// bytes of this rank's window. The counts are in device memory: the host does not know them.
 struct exchange_problem {
-  /// The rows that this rank sends, a multiple of 16. They lie in the order of the ranks they are
-  /// for, then of their groups.
+  /// The rows that this rank sends, in the order of the ranks they are for, then of their groups.
   const void* rows{};
   std::uint64_t sent_rows{};      ///< that `rows` has room for; `splits` may name fewer
   const std::uint32_t* splits{};  ///< [ranks, groups]: how many rows this rank sends to each
-  void* out{};                    ///< gets the rows, a multiple of 16
+  void* out{};                    ///< gets the rows
   std::uint64_t capacity{};       ///< the rows that `out` has room for
   std::uint32_t* out_splits{};    ///< [ranks, groups]: gets how many rows came from each rank for each group
   std::uint32_t groups{1};        ///< of each rank, such as its experts; the same on all ranks
-  std::uint32_t row_bytes{};      ///< a multiple of 16; the same on all ranks
+  std::uint32_t row_bytes{};      ///< at least 1; the same on all ranks
   row_placement placed{row_placement::rank_major};
+  /// The bytes from one row to the next, less than 2^32. 0 stands for rows without gaps. Bytes
+  /// between the rows of `out` stay as they are. Ranks may differ in their pitches.
+  std::uint64_t rows_pitch_bytes{};
+  std::uint64_t out_pitch_bytes{};
 };
 
 struct exchange_run {

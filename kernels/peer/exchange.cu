@@ -6,6 +6,7 @@
 #include "kernels/peer/plain_launch.hpp"
 #include "kernels/peer/protocol_exchange.hpp"
 #include "kernels/peer/protocol_self_test.hpp"
+#include "kernels/peer/row_crew.cuh"
 #include "kernels/peer_launch.hpp"
 
 namespace tmap::kernels {
@@ -17,19 +18,30 @@ using device::tile_barrier;
 // One thread of a block runs a protocol, because it alone issues copies. The model explores the
 // same functions.
 
-/// Runs in each of the blocks that share an exchange. They must all run at the same time.
-__global__ void __launch_bounds__(1)
+/// Runs in each of the blocks that share an exchange. They must all run at the same time. The other
+/// threads of a block store rows that bulk copies cannot store.
+__global__ void __launch_bounds__(peer::leading_threads + peer::most_crew_threads)
     exchange_kernel(const __grid_constant__ peer_memory_ref window,
                     const __grid_constant__ peer::exchange_request given, std::uint64_t patience) {
   extern __shared__ __align__(128) unsigned char staging[];
   __shared__ tile_barrier gets[peer::pull_sets];
-  for (tile_barrier& each : gets) each.init(1);
-  device::fence_barrier_init();
+  __shared__ peer::row_crew crew;
+  if (threadIdx.x == 0) {
+    for (tile_barrier& each : gets) each.init(1);
+    crew.init();
+    device::fence_barrier_init();
+  }
+  __syncthreads();
+  if (threadIdx.x >= peer::leading_threads) {
+    return peer::serve(crew, reinterpret_cast<unsigned char*>(window.windows[window.rank] + 0), staging);
+  }
+  if (threadIdx.x != 0) return;
   peer::exchange_request request = given;
   request.block = blockIdx.x;
   request.blocks = gridDim.x;
-  peer_link link(window, staging, gets);
+  peer::crew_link link(window, staging, gets, crew);
   static_cast<void>(peer::exchange(link, request, link.now() + patience));
+  link.dismiss();
 }
 
 __global__ void __launch_bounds__(1)
@@ -54,6 +66,13 @@ __global__ void __launch_bounds__(1)
   static_cast<void>(peer::self_test(link, peer::self_test_bytes, link.now() + patience));
 }
 
+/// Returns the threads that a block needs for rows that bulk copies cannot store. Other ranks alone
+/// know where their rows lie, so there are always some.
+std::uint32_t crew_threads(const peer::exchange_request& request) {
+  const std::uint64_t all = request.rows | request.out | request.row_bytes | request.sent_pitch | request.out_pitch;
+  return all % peer::bulk_unit == 0 ? device::warp_lanes : peer::most_crew_threads;
+}
+
 }  // namespace
 
 cudaError_t load_peer_kernels() {
@@ -66,7 +85,8 @@ cudaError_t load_peer_kernels() {
 
 cudaError_t launch_exchange(const peer_memory_ref& window, const peer::exchange_request& request,
                             std::uint64_t patience, cudaStream_t stream) {
-  const launch_size size{request.blocks, 1, request.stages * request.staging_bytes};
+  const launch_size size{request.blocks, peer::leading_threads + crew_threads(request),
+                         request.stages * request.staging_bytes};
   return plain_launch(exchange_kernel, size, stream, window, request, patience);
 }
 

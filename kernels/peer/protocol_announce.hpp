@@ -16,15 +16,15 @@ using namespace tmap::detail::peer;  // what all protocols have in common
 enum class call_kind : std::uint32_t { exchange, fetch };
 
 /// Describes one rank's part of an exchange. Rows lie in the order of the ranks they are for, then
-/// of their groups. Offsets are bytes of the own window and multiples of 16, those of single words
-/// multiples of 4. A word at offset 0 is none.
+/// of their groups. Offsets are bytes of the own window, those of words multiples of 4. A word at
+/// offset 0 is none. A pitch of 0 stands for rows without gaps.
 struct exchange_request {
   std::uint64_t rows;        ///< what this rank sends
   std::uint64_t splits;      ///< how many rows for each (rank, group), as words
   std::uint64_t out;         ///< where the rows it receives go
   std::uint64_t out_splits;  ///< gets how many came from each (rank, group)
   std::uint32_t groups;      ///< of each rank
-  std::uint32_t row_bytes;   ///< a multiple of 16
+  std::uint32_t row_bytes;
   std::uint32_t sent_rows;   ///< that `rows` has
   std::uint32_t capacity;    ///< rows that `out` has
   row_placement placed;
@@ -35,12 +35,18 @@ struct exchange_request {
   call_kind kind{call_kind::exchange};
   std::uint32_t salt{0};        ///< differs where sizes differ that no other member shows
   std::uint32_t sent_pitch{0};  ///< bytes from one row of `rows` to the next; the others learn it
+  std::uint32_t out_pitch{0};   ///< the same of `out`, for an exchange
   /// The word with the verdict of an earlier call that this one continues. If that is not ok, this
   /// call ends with it, and announces nothing. All ranks must have the same.
   std::uint64_t after{0};
   std::uint64_t outcome{0};  ///< the word that gets this call's verdict, too
   std::uint64_t lacking{0};  ///< the word that is not 0 if this rank has too little room
 };
+
+/// Returns the bytes from one row to the next, for the pitch of a request or a slot.
+TMAP_HOST_DEVICE constexpr std::uint64_t row_step(std::uint32_t pitch, std::uint32_t row_bytes) {
+  return pitch == 0 ? row_bytes : pitch;
+}
 
 /// Names the words of a slot. Counts of the receiver's groups follow the totals of all ranks.
 namespace slot {

@@ -96,7 +96,7 @@ struct exchange_moves {
 
   template <class Link>
   TMAP_HOST_DEVICE void move(Link& link) const {
-    pull(link, request);
+    row_puller<Link>(link, request).run();
   }
   template <class Link>
   TMAP_HOST_DEVICE void write_counts(Link& link) const {

@@ -30,11 +30,15 @@ class announcements {
     const std::uint64_t high = word(source, slot::rows_high);
     return high << 32 | word(source, slot::rows_low);
   }
+  /// Returns the bytes from one row of `source` to the next.
+  TMAP_HOST_DEVICE std::uint64_t step_of(std::uint32_t source) const {
+    return row_step(word(source, slot::sent_pitch), request_.row_bytes);
+  }
   /// Returns where the rows for this rank begin in the window of `source`.
   TMAP_HOST_DEVICE std::uint64_t begin_at(std::uint32_t source) const {
     std::uint64_t before = 0;
     for (std::uint32_t rank = 0; rank < link_.rank(); ++rank) before += total(source, rank);
-    return rows_at(source) + before * request_.row_bytes;
+    return rows_at(source) + before * step_of(source);
   }
   /// Returns how many rows of `group` come to this rank from the ranks before `end`.
   TMAP_HOST_DEVICE std::uint64_t rows_of(std::uint32_t group, std::uint32_t end) const {

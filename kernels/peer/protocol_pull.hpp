@@ -4,6 +4,7 @@
 // Pulls the rows that were announced: the blocks of a rank deal the pieces among them.
 
 #include "kernels/peer/protocol_plan.hpp"
+#include "kernels/peer/row_piece.hpp"
 
 namespace tmap::kernels::peer {
 
@@ -20,11 +21,14 @@ class piece_mover {
   TMAP_HOST_DEVICE piece_mover(Link& link, std::uint32_t staging_bytes, std::uint32_t stages)
       : link_(link), staging_bytes_(staging_bytes), sets_(stages < pull_sets ? 1 : pull_sets), half_(stages / sets_) {}
 
-  TMAP_HOST_DEVICE void move(std::uint32_t source, std::uint64_t from, std::uint64_t to, std::uint32_t bytes) {
+  TMAP_HOST_DEVICE void move(std::uint32_t source, const row_piece& piece) {
     const std::uint32_t stage = set_ * half_ + filled_[set_]++;
-    link_.get(stage * staging_bytes_, source, from, bytes, set_);
-    to_[stage] = to;
-    bytes_[stage] = bytes;
+    for (std::uint32_t row = 0; row < piece.rows; ++row) {
+      const std::uint32_t skew = piece.skew_of(row);
+      link_.get(stage * staging_bytes_ + row * piece.room(), source, piece.source_of(row) - skew,
+                bulk_bytes(skew + piece.bytes), set_);
+    }
+    pieces_[stage] = piece;
     if (filled_[set_] < half_) return;
     set_ = (set_ + 1) % sets_;
     store(set_);
@@ -40,12 +44,18 @@ class piece_mover {
   TMAP_HOST_DEVICE void store(std::uint32_t set) {
     if (filled_[set] == 0) return;
     link_.wait_gets(set);
-    for (std::uint32_t i = 0; i < filled_[set]; ++i) {
-      const std::uint32_t stage = set * half_ + i;
-      link_.put(link_.rank(), to_[stage], stage * staging_bytes_, bytes_[stage]);
-    }
+    for (std::uint32_t stage = set * half_; stage < set * half_ + filled_[set]; ++stage) store_piece(stage);
     link_.flush();  // the next pieces take the same memory
     filled_[set] = 0;
+  }
+
+  TMAP_HOST_DEVICE void store_piece(std::uint32_t stage) {
+    const row_piece& piece = pieces_[stage];
+    const std::uint32_t shared = stage * staging_bytes_;
+    if (!piece.is_aligned()) return link_.store_rows(piece, shared);
+    for (std::uint32_t row = 0; row < piece.rows; ++row) {
+      link_.put(link_.rank(), piece.target_of(row), shared + row * piece.bytes, piece.bytes);
+    }
   }
 
   Link& link_;
@@ -54,34 +64,86 @@ class piece_mover {
   std::uint32_t half_;  ///< stages of a set
   std::uint32_t set_{0};
   std::uint32_t filled_[pull_sets]{};
-  std::uint64_t to_[most_stages];
-  std::uint32_t bytes_[most_stages];
+  row_piece pieces_[most_stages];
 };
 
 /// Pulls this block's share of the rows of all ranks.
 template <class Link>
-TMAP_HOST_DEVICE void pull(Link& link, const exchange_request& request) {
-  const announcements<Link> told(link, request);
-  piece_mover<Link> mover(link, request.staging_bytes, request.stages);
-  std::uint32_t next = 0;
-  for (std::uint32_t i = 0; i < link.ranks(); ++i) {
-    const std::uint32_t source = rank_in_turn(link, i);
-    std::uint64_t from = told.begin_at(source);
-    places<Link> place(told, request.placed, source, link.ranks());
-    for (std::uint32_t group = 0; group < request.groups; ++group) {
-      const std::uint32_t rows = told.count(source, group);
-      const std::uint64_t bytes = std::uint64_t{rows} * request.row_bytes;
-      const std::uint64_t to = request.out + place.next(group, rows) * request.row_bytes;
-      for (std::uint64_t at = 0; at < bytes; at += request.staging_bytes) {
-        const std::uint64_t left = bytes - at;
-        const std::uint32_t piece =
-            left < request.staging_bytes ? static_cast<std::uint32_t>(left) : request.staging_bytes;
-        if (next++ % request.blocks == request.block) mover.move(source, from + at, to + at, piece);
-      }
-      from += bytes;
+class row_puller {
+ public:
+  TMAP_HOST_DEVICE row_puller(Link& link, const exchange_request& request)
+      : link_(link),
+        request_(request),
+        told_(link, request),
+        mover_(link, request.staging_bytes, request.stages),
+        to_step_(row_step(request.out_pitch, request.row_bytes)) {}
+
+  TMAP_HOST_DEVICE void run() {
+    for (std::uint32_t i = 0; i < link_.ranks(); ++i) pull_from(rank_in_turn(link_, i));
+    mover_.finish();
+  }
+
+ private:
+  TMAP_HOST_DEVICE void pull_from(std::uint32_t source) {
+    const std::uint64_t from_step = told_.step_of(source);
+    std::uint64_t from = told_.begin_at(source);
+    places<Link> place(told_, request_.placed, source, link_.ranks());
+    for (std::uint32_t group = 0; group < request_.groups; ++group) {
+      const std::uint32_t rows = told_.count(source, group);
+      pull_group(source, from, from_step, request_.out + place.next(group, rows) * to_step_, rows);
+      from += rows * from_step;
     }
   }
-  mover.finish();
-}
+
+  /// Deals the rows of a group to the blocks. Rows without gaps on both sides are one long row.
+  TMAP_HOST_DEVICE void pull_group(std::uint32_t source, std::uint64_t from, std::uint64_t from_step, std::uint64_t to,
+                                   std::uint32_t rows) {
+    const std::uint64_t row_bytes = request_.row_bytes;
+    if (rows == 0) return;
+    if (from_step == row_bytes && to_step_ == row_bytes) {
+      return pull_parts(source, {from, to, 0, 0, 1, 0}, rows * row_bytes);
+    }
+    const std::uint32_t room = row_room(from | to | row_bytes | from_step | to_step_);
+    if (row_bytes + room > request_.staging_bytes) {
+      for (std::uint64_t row = 0; row < rows; ++row) {
+        pull_parts(source, {from + row * from_step, to + row * to_step_, 0, 0, 1, 0}, row_bytes);
+      }
+      return;
+    }
+    const std::uint32_t at_once = request_.staging_bytes / (request_.row_bytes + room);
+    for (std::uint64_t row = 0; row < rows; row += at_once) {
+      const auto left = static_cast<std::uint32_t>(rows - row);
+      deal(source, {from + row * from_step, to + row * to_step_, from_step, to_step_, left < at_once ? left : at_once,
+                    request_.row_bytes});
+    }
+  }
+
+  /// Cuts a row of so many bytes.
+  TMAP_HOST_DEVICE void pull_parts(std::uint32_t source, row_piece piece, std::uint64_t bytes) {
+    const std::uint32_t most = request_.staging_bytes - row_room(piece.from | piece.to | bytes);
+    for (std::uint64_t left = bytes; left != 0; left -= piece.bytes) {
+      piece.bytes = left < most ? static_cast<std::uint32_t>(left) : most;
+      deal(source, piece);
+      piece.from += piece.bytes;
+      piece.to += piece.bytes;
+    }
+  }
+
+  TMAP_HOST_DEVICE void deal(std::uint32_t source, const row_piece& piece) {
+    if (next_++ % request_.blocks == request_.block) mover_.move(source, piece);
+  }
+
+  /// Returns the shared memory that a row may need in addition to its own bytes.
+  static TMAP_HOST_DEVICE std::uint32_t row_room(std::uint64_t places) {
+    return places % bulk_unit == 0 ? 0 : 2 * bulk_unit;
+  }
+
+  Link& link_;
+  const exchange_request& request_;
+  announcements<Link> told_;
+  piece_mover<Link> mover_;
+  std::uint64_t to_step_;
+  std::uint32_t next_{0};  ///< number of the next piece of all blocks
+};
 
 }  // namespace tmap::kernels::peer

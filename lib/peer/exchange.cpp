@@ -20,11 +20,22 @@ using kernels::peer::exchange_request;
 using support::argument;
 using support::arguments;
 
+void check_pitch(arguments& given, std::uint64_t pitch, std::uint64_t row_bytes, const argument& name) {
+  constexpr std::uint64_t most_pitch = ~std::uint32_t{0};
+  if (pitch != 0) given.range(pitch, row_bytes, most_pitch, name);
+}
+
+/// Returns the bytes from the first one of some rows to the last one.
+std::uint64_t bytes_of(std::uint64_t rows, std::uint64_t pitch, std::uint64_t row_bytes) {
+  return rows == 0 ? 0 : (rows - 1) * (pitch == 0 ? row_bytes : pitch) + row_bytes;
+}
+
 void check_sizes(arguments& given, const exchange_problem& problem, std::uint32_t ranks) {
   constexpr argument name{"problem"};
   constexpr std::uint64_t most_rows = ~std::uint32_t{0};
-  given.range(problem.row_bytes, 16, 1u << 30, name.member("row_bytes"));
-  given.multiple(problem.row_bytes, 16, name.member("row_bytes"));
+  given.range(problem.row_bytes, 1, 1u << 30, name.member("row_bytes"));
+  check_pitch(given, problem.rows_pitch_bytes, problem.row_bytes, name.member("rows_pitch_bytes"));
+  check_pitch(given, problem.out_pitch_bytes, problem.row_bytes, name.member("out_pitch_bytes"));
   given.at_most(problem.sent_rows, most_rows, name.member("sent_rows"));
   given.at_most(problem.capacity, most_rows, name.member("capacity"));
   given.enumerator(problem.placed, row_placement::group_major, name.member("placed"));
@@ -34,12 +45,20 @@ void check_sizes(arguments& given, const exchange_problem& problem, std::uint32_
 void check_arrays(arguments& given, const exchange_problem& problem, const peer_memory_ref& ref) {
   constexpr argument name{"problem"};
   const std::uint64_t counts = std::uint64_t{ref.ranks} * problem.groups * sizeof(std::uint32_t);
-  const extent rows =
-      check_array(given, ref, problem.rows, problem.sent_rows * problem.row_bytes, 16, name.member("rows"));
+  const std::uint64_t row_bytes = problem.row_bytes;
+  const extent rows = check_array(given, ref, problem.rows,
+                                  bytes_of(problem.sent_rows, problem.rows_pitch_bytes, row_bytes), 1,
+                                  name.member("rows"));
   const extent splits = check_array(given, ref, problem.splits, counts, 4, name.member("splits"));
-  const extent out = check_array(given, ref, problem.out, problem.capacity * problem.row_bytes, 16, name.member("out"));
+  const extent out = check_array(given, ref, problem.out,
+                                 bytes_of(problem.capacity, problem.out_pitch_bytes, row_bytes), 1, name.member("out"));
   const extent out_splits = check_array(given, ref, problem.out_splits, counts, 4, name.member("out_splits"));
   if (!given) return;
+  // Bulk copies read whole units of 16 bytes, also of a window whose bytes are not a multiple of 16.
+  if (rows.bytes != 0 && (rows.begin + rows.bytes + 15) / 16 * 16 > ref.bytes && ref.bytes % 16 != 0) {
+    given.refuse(name.member("rows"), "ends at byte {found} of a window of {allowed}; allocate a multiple of 16 bytes",
+                 rows.begin + rows.bytes, ref.bytes);
+  }
   if (overlap(out, rows) || overlap(out, splits)) given.refuse(name.member("out"), "overlaps what this rank sends");
   if (overlap(out_splits, rows) || overlap(out_splits, splits) || overlap(out_splits, out)) {
     given.refuse(name.member("out_splits"), "overlaps another array of the problem");
@@ -58,6 +77,8 @@ exchange_request request_of(const peer_memory_ref& ref, const exchange_problem& 
   request.sent_rows = static_cast<std::uint32_t>(problem.sent_rows);
   request.capacity = static_cast<std::uint32_t>(problem.capacity);
   request.placed = problem.placed;
+  request.sent_pitch = static_cast<std::uint32_t>(problem.rows_pitch_bytes);
+  request.out_pitch = static_cast<std::uint32_t>(problem.out_pitch_bytes);
   request.staging_bytes = staging_bytes;
   request.stages = stages;
   request.blocks = blocks;

@@ -59,17 +59,22 @@ class ranks_on_gpus : public gpu_test, public ::testing::WithParamInterface<std:
     return ranks_[rank];
   }
 
-  void upload(std::uint32_t rank, std::uint64_t offset, const words& values) const {
+  template <class T>
+  void upload(std::uint32_t rank, std::uint64_t offset, const std::vector<T>& values) const {
     const rank_on_gpu& at = on(rank);
     EXPECT_EQ(cudaMemcpyAsync(reinterpret_cast<void*>(at.window.ref().address(rank, offset)), values.data(),
-                              4 * values.size(), cudaMemcpyHostToDevice, at.stream->get()),
+                              sizeof(T) * values.size(), cudaMemcpyHostToDevice, at.stream->get()),
               cudaSuccess);
   }
-  words download(std::uint32_t rank, std::uint64_t offset, std::uint64_t count) const {
+  void upload(std::uint32_t rank, std::uint64_t offset, const words& values) const {
+    upload<std::uint32_t>(rank, offset, values);
+  }
+  template <class T = std::uint32_t>
+  std::vector<T> download(std::uint32_t rank, std::uint64_t offset, std::uint64_t count) const {
     const rank_on_gpu& at = on(rank);
-    words values(count);
-    EXPECT_EQ(cudaMemcpyAsync(values.data(), reinterpret_cast<void*>(at.window.ref().address(rank, offset)), 4 * count,
-                              cudaMemcpyDeviceToHost, at.stream->get()),
+    std::vector<T> values(count);
+    EXPECT_EQ(cudaMemcpyAsync(values.data(), reinterpret_cast<void*>(at.window.ref().address(rank, offset)),
+                              sizeof(T) * count, cudaMemcpyDeviceToHost, at.stream->get()),
               cudaSuccess);
     EXPECT_EQ(cudaStreamSynchronize(at.stream->get()), cudaSuccess);
     return values;

@@ -35,6 +35,17 @@ class model_link {
   }
   void wait_gets(std::uint32_t set = 0) { machine_->wait_mbarrier(thread_, set); }
   std::uint32_t load_shared(std::uint32_t offset) { return machine_->load(thread_, shared(offset)); }
+  /// Stores rows of words that gets have brought to shared memory. On a GPU all threads of the
+  /// block share the work, which ends when the call returns.
+  template <class Rows>
+  void store_rows(const Rows& rows, std::uint32_t from_shared) {
+    for (std::uint32_t row = 0; row < rows.rows; ++row) {
+      const std::uint32_t from = from_shared + row * rows.room() + rows.skew_of(row);
+      for (std::uint32_t word = 0; word < rows.bytes; word += 4) {
+        store(rank_, rows.target_of(row) + word, load_shared(from + word));
+      }
+    }
+  }
   void flush() { machine_->wait_group_read(thread_); }
   void quiet() {
     machine_->wait_group(thread_);
