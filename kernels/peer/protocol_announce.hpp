@@ -25,8 +25,8 @@ struct exchange_request {
   std::uint64_t out_splits;  ///< gets how many came from each (rank, group)
   std::uint32_t groups;      ///< of each rank
   std::uint32_t row_bytes;
-  std::uint32_t sent_rows;   ///< that `rows` has
-  std::uint32_t capacity;    ///< rows that `out` has
+  std::uint32_t sent_rows;  ///< that `rows` has
+  std::uint32_t capacity;   ///< rows that `out` has
   row_placement placed;
   std::uint32_t staging_bytes;  ///< of shared memory, for each of the `stages`
   std::uint32_t stages;

@@ -44,7 +44,9 @@ exchange_problem library_of(const tmap_exchange_problem& problem) {
           .out_splits = problem.out_splits,
           .groups = problem.groups == 0 ? 1 : problem.groups,
           .row_bytes = problem.row_bytes,
-          .placed = static_cast<row_placement>(problem.placed)};
+          .placed = static_cast<row_placement>(problem.placed),
+          .rows_pitch_bytes = problem.rows_pitch_bytes,
+          .out_pitch_bytes = problem.out_pitch_bytes};
 }
 
 void check_members(arguments& all, const tmap_peer_dispatch_problem& problem, const support::argument& name) {

@@ -42,23 +42,29 @@ void check_sizes(arguments& given, const exchange_problem& problem, std::uint32_
   given.range(problem.groups, 1, kernels::peer::most_groups(ranks), name.member("groups"));
 }
 
+/// Checks that the window has all of the 16 bytes in which the last row ends: peers read them.
+void check_units(arguments& given, const extent& rows, const peer_memory_ref& ref, const argument& name) {
+  const std::uint64_t end = rows.begin + rows.bytes,
+                      whole = ref.bytes / kernels::peer::bulk_unit * kernels::peer::bulk_unit;
+  if (rows.bytes != 0 && end > whole) {
+    given.refuse(name, "ends at byte {found}, after the last whole 16 bytes of the window at {allowed}; allocate more",
+                 end, whole);
+  }
+}
+
 void check_arrays(arguments& given, const exchange_problem& problem, const peer_memory_ref& ref) {
   constexpr argument name{"problem"};
   const std::uint64_t counts = std::uint64_t{ref.ranks} * problem.groups * sizeof(std::uint32_t);
   const std::uint64_t row_bytes = problem.row_bytes;
-  const extent rows = check_array(given, ref, problem.rows,
-                                  bytes_of(problem.sent_rows, problem.rows_pitch_bytes, row_bytes), 1,
-                                  name.member("rows"));
+  const extent rows =
+      check_array(given, ref, problem.rows, bytes_of(problem.sent_rows, problem.rows_pitch_bytes, row_bytes), 1,
+                  name.member("rows"));
   const extent splits = check_array(given, ref, problem.splits, counts, 4, name.member("splits"));
   const extent out = check_array(given, ref, problem.out,
                                  bytes_of(problem.capacity, problem.out_pitch_bytes, row_bytes), 1, name.member("out"));
   const extent out_splits = check_array(given, ref, problem.out_splits, counts, 4, name.member("out_splits"));
   if (!given) return;
-  // Bulk copies read whole units of 16 bytes, also of a window whose bytes are not a multiple of 16.
-  if (rows.bytes != 0 && (rows.begin + rows.bytes + 15) / 16 * 16 > ref.bytes && ref.bytes % 16 != 0) {
-    given.refuse(name.member("rows"), "ends at byte {found} of a window of {allowed}; allocate a multiple of 16 bytes",
-                 rows.begin + rows.bytes, ref.bytes);
-  }
+  check_units(given, rows, ref, name.member("rows"));
   if (overlap(out, rows) || overlap(out, splits)) given.refuse(name.member("out"), "overlaps what this rank sends");
   if (overlap(out_splits, rows) || overlap(out_splits, splits) || overlap(out_splits, out)) {
     given.refuse(name.member("out_splits"), "overlaps another array of the problem");

@@ -11,7 +11,7 @@ from lifetime_cases import StandIns
 from stand_ins import CONTEXT_OF, OnDevice
 
 import tmap
-from tmap import Status, _driver, _structs, _torch_groups, _window, peer
+from tmap import Status, _driver, _libraries, _structs, _torch_groups, _window, peer
 from tmap._library import lib
 
 NBYTES = 1 << 20
@@ -203,8 +203,24 @@ class Exchanges(StandIns):
         handle, problem, stream = self.taken[0]
         self.assertEqual((handle, stream), (self.window.handle.value, 7))
         self.assertEqual((problem.struct_size, problem.row_bytes, problem.sent_rows, problem.capacity, problem.groups,
-                          problem.placed, problem.blocks, problem.patience_ms), (80, 64, 10, 20, 2, 1, 32, 2500))
+                          problem.placed, problem.blocks, problem.patience_ms), (96, 64, 10, 20, 2, 1, 32, 2500))
+        self.assertEqual((problem.rows_pitch_bytes, problem.out_pitch_bytes), (64, 64))
         self.assertTrue(all((problem.rows, problem.splits, problem.out, problem.out_splits)))
+
+    def test_rows_may_have_gaps_between_but_not_inside(self):
+        def pitch(shape, strides):
+            return _window._pitch(_libraries.View(0, _libraries.Form(shape, strides, "f16", 2), False, None), "rows")
+
+        self.assertEqual(pitch((3, 5), (10, 2)), 10)
+        self.assertEqual(pitch((3, 5), (64, 2)), 64)
+        self.assertEqual(pitch((3, 4, 5), (41, 10, 2)), 41)
+        self.assertEqual(pitch((3,), (7,)), 7)
+        self.assertEqual(pitch((3, 1, 5), (10, 99, 2)), 10)
+        self.assertEqual([pitch((rows, 5), (0, 2)) for rows in (0, 1)], [0, 0])
+        for words, shape, strides in (("gaps inside", (3, 4, 5), (64, 12, 2)), ("gaps inside", (3, 5), (64, 4)),
+                                      ("overlap", (3, 5), (0, 2)), ("overlap", (3, 5), (8, 2)), ("no dim", (), ())):
+            with self.subTest(shape=shape, strides=strides), self.assertRaisesRegex(ValueError, words):
+                pitch(shape, strides)
 
     def test_one_group_needs_no_dim(self):
         self.exchange(splits=OnDevice((3,), "i32"), out_splits=OnDevice((3,), "i32"))

@@ -66,6 +66,17 @@ class ExchangeCases(RankCases):
             self.all("await_pulls")
             self.all("check", self, call, placed)
 
+    def test_columns_come_and_their_neighbours_stay(self):
+        for sent, columns in ((slice(1, 40), slice(3, 42)), (slice(0, 32), slice(16, 48)), (slice(9, 10), slice(0, 1))):
+            self.all("write", 2)
+            for rank in self.ranks:
+                with torch.cuda.stream(rank.stream):
+                    rank.out.fill_(-1)
+            for rank in self.ranks:
+                rank.exchange(rows=rank.rows[:, sent], out=rank.out[:, columns])
+            self.all("await_pulls")
+            self.all("check", self, 2, columns=columns)
+
     def test_the_way_to_every_rank_and_a_barrier(self):
         for rank in self.ranks:
             rank.window.self_test(stream=rank.stream)

@@ -327,7 +327,8 @@ class ExchangeProblem(Sized):
                 ("sent_rows", c_uint64), ("splits", c_void_p), ("out", c_void_p),
                 ("capacity", c_uint64), ("out_splits", c_void_p), ("groups", c_uint32),
                 ("placed", c_uint32), ("blocks", c_uint32), ("reserved", c_uint32),
-                ("patience_ms", c_uint64)]
+                ("patience_ms", c_uint64), ("rows_pitch_bytes", c_uint64),
+                ("out_pitch_bytes", c_uint64)]
 
 
 class ExpertShape(Sized):

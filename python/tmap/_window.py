@@ -106,10 +106,11 @@ class Window:
                       blocks: int = 0, patience: Optional[float] = None, stream=None):
         """Sends rows to all ranks and gets theirs. Returns `out`.
 
-        All arrays lie in the window, without gaps. `rows` [n, ...] are in the order of the ranks
-        they are for, then of their groups. `splits`, uint32 or int32 [ranks] or [ranks, groups],
-        counts those for each. `out` [capacity, ...] gets the rows, and `out_splits`, as `splits`,
-        how many came from each rank for each group. A row has a multiple of 16 bytes.
+        All arrays lie in the window. `rows` [n, ...] are in the order of the ranks they are for,
+        then of their groups. `splits`, uint32 or int32 [ranks] or [ranks, groups], counts those for
+        each. `out` [capacity, ...] gets the rows, and `out_splits`, as `splits`, how many came from
+        each rank for each group. Rows may have any size and address. Between two rows of `rows` or
+        `out` there may be a gap, whose bytes stay as they are.
 
         Rows come in the order of ranks, or of groups with `placed` "group_major". If a rank would
         get more rows than `out` has, no row moves on any rank, and `last_outcome` raises
@@ -117,15 +118,17 @@ class Window:
         `await_pulls`. `blocks` is the size of the kernel, by default 16.
         """
         site = self.site(stream, "rows", rows, splits, out, out_splits)
-        sent, counts = _packed(site.read(rows, "rows"), "rows"), site.read(splits, "splits", _COUNTS)
-        got = _packed(site.write(out, "out", (sent.dtype,)), "out")
+        sent, counts = site.read(rows, "rows"), site.read(splits, "splits", _COUNTS)
+        got = site.write(out, "out", (sent.dtype,))
+        pitches = _pitch(sent, "rows"), _pitch(got, "out")
         got_counts = site.write(out_splits, "out_splits", _COUNTS)
         problem = c.ExchangeProblem(
             row_bytes=integer(_row_bytes(sent, got), "row_bytes", 32), rows=sent.address,
             sent_rows=sent.shape[0], splits=counts.address, out=got.address,
             capacity=got.shape[0], out_splits=got_counts.address,
             groups=self._groups(counts, got_counts), placed=choice(placed, _PLACED, "placed"),
-            blocks=integer(blocks, "blocks", 32), patience_ms=milliseconds(patience, "patience"))
+            blocks=integer(blocks, "blocks", 32), patience_ms=milliseconds(patience, "patience"),
+            rows_pitch_bytes=pitches[0], out_pitch_bytes=pitches[1])
         self.enqueue(lib.tmap_peer_exchange_rows, site, problem)
         return out
 
@@ -222,6 +225,25 @@ def _packed(view: View, name: str) -> View:
     if not view.shape or not view.is_packed:
         raise ValueError(f"{name} has gaps, or no dim")
     return view
+
+
+def _pitch(view: View, name: str) -> int:
+    """Returns the bytes from one row to the next, or 0 if there are no two rows."""
+    shape, strides = view.shape, view.strides
+    if not shape:
+        raise ValueError(f"{name} has no dim")
+    row = view.item_bytes
+    for extent, stride in zip(reversed(shape[1:]), reversed(strides[1:])):
+        if extent != 1 and stride != row:
+            raise ValueError(f"{name} has the shape {shape} and strides {strides} in bytes: its rows "
+                             "must have no gaps inside")
+        row *= extent
+    if shape[0] <= 1 or row == 0:
+        return 0
+    if strides[0] < row:
+        raise ValueError(f"{name} has the strides {strides} in bytes: a row has {row} bytes, and "
+                         "rows must not overlap")
+    return strides[0]
 
 
 def _row_bytes(rows: View, out: View) -> int:

@@ -51,6 +51,8 @@ class c_peers : public ::testing::Test {
     made.out = unread<void>(at(8192));
     made.groups = 2;
     made.placed = TMAP_GROUP_MAJOR;
+    made.rows_pitch_bytes = 33;
+    made.out_pitch_bytes = 34;
     return made;
   }
 
@@ -208,6 +210,8 @@ TEST_F(c_peers, problems_are_converted_whole) {
   EXPECT_EQ(made.groups, 2u);
   EXPECT_EQ(made.row_bytes, 32u);
   EXPECT_EQ(made.placed, row_placement::group_major);
+  EXPECT_EQ(made.rows_pitch_bytes, 33u);
+  EXPECT_EQ(made.out_pitch_bytes, 34u);
   from.groups = 0;
   EXPECT_EQ(interop::library_of(from).groups, 1u);
 }
@@ -215,7 +219,9 @@ TEST_F(c_peers, problems_are_converted_whole) {
 TEST_F(c_peers, exchanges_are_refused_by_the_names_of_c) {
   refuses_bad_structs<tmap_exchange_problem>(problem(),
                                              [&](auto* p) { return tmap_peer_exchange_rows(window_, p, nullptr); });
-  EXPECT_EQ(refused_exchange([](auto& p) { p.row_bytes = 24; }), "problem.row_bytes");
+  EXPECT_EQ(refused_exchange([](auto& p) { p.row_bytes = 0; }), "problem.row_bytes");
+  EXPECT_EQ(refused_exchange([](auto& p) { p.rows_pitch_bytes = 31; }), "problem.rows_pitch_bytes");
+  EXPECT_EQ(refused_exchange([](auto& p) { p.out_pitch_bytes = 31; }), "problem.out_pitch_bytes");
   EXPECT_EQ(refused_exchange([](auto& p) { p.placed = 2; }), "problem.placed");
   EXPECT_EQ(refused_exchange([](auto& p) { p.groups = 1 << 20; }), "problem.groups");
   EXPECT_EQ(refused_exchange([](auto& p) { p.rows = nullptr; }), "problem.rows");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs exchanges of rows of any size at any address and pitch. The bytes around and between the rows
-// that come are compared, too.
+// Runs exchanges of rows of any size, address and pitch. The bytes around and between the rows that
+// come are compared, too.
 #include <tmap/peer_exchange.hpp>
 
 #include <algorithm>
@@ -12,7 +12,7 @@
 namespace tmap::testing {
 namespace {
 
-/// Names rows, and by how many bytes they miss the alignment and the row after the next.
+/// Describes where rows lie. A skew is added to an address, a gap to the bytes of a row.
 struct row_layout {
   std::uint32_t row_bytes;
   std::uint64_t rows_skew;
@@ -57,8 +57,8 @@ class exchange_of_bytes : public ranks_on_gpus {
   }
 
   /// Writes rows of a (rank, group) from byte `at` on; returns where the next ones begin.
-  std::uint64_t put_rows(byte_list& to_bytes, std::uint64_t at, std::uint64_t gap, std::uint32_t call, std::uint32_t from,
-                         std::uint32_t to, std::uint32_t group) const {
+  std::uint64_t put_rows(byte_list& to_bytes, std::uint64_t at, std::uint64_t gap, std::uint32_t call,
+                         std::uint32_t from, std::uint32_t to, std::uint32_t group) const {
     for (std::uint32_t row = 0; row < rows_of(call, from, to, group); ++row, at += step(gap)) {
       EXPECT_LE(at + layout_.row_bytes, to_bytes.size());
       std::uint32_t value = (((call * 8 + from) * 8 + to) * 16 + group) * 4096 + row;

@@ -34,6 +34,10 @@ struct exchange_case {
   std::uint32_t row_bytes{16};
   std::uint32_t staging_bytes{0};           ///< 0: those of a row
   std::optional<std::uint32_t> odd_rank{};  ///< a rank whose request has other rows
+  std::uint32_t rows_skew{0};  ///< bytes from an aligned address to the rows of rank 0; one more for each rank
+  std::uint32_t out_skew{0};   ///< the same to where rows come
+  std::uint32_t rows_gap{0};   ///< bytes between two rows that are sent
+  std::uint32_t out_gap{0};    ///< the same of rows that come
 };
 
 /// The verdicts of each rank's calls.
@@ -74,6 +78,13 @@ class exchange_body {
     return kernels::peer::exchange(link, request(link.rank()), exchange_deadline);
   }
 
+  std::uint32_t rows_step() const { return case_.row_bytes + case_.rows_gap; }
+  std::uint32_t out_step() const { return case_.row_bytes + case_.out_gap; }
+  std::uint64_t rows_of(std::uint32_t rank) const {
+    return case_.rows_skew == 0 ? rows : rows + case_.rows_skew + rank;
+  }
+  std::uint64_t out_of(std::uint32_t rank) const { return case_.out_skew == 0 ? out : out + case_.out_skew + rank; }
+
   static void expect_in_window(Link& link, const peer_verdict& verdict) {
     const std::uint32_t word = link.load(link.rank(), offsetof(detail::peer::window_header, verdict));
     link.expect(detail::peer::verdict_of(word).status == verdict.status, "the window has the verdict");
@@ -82,8 +93,12 @@ class exchange_body {
   exchange_request request(std::uint32_t rank) const {
     const std::uint32_t row_bytes = case_.row_bytes * (case_.odd_rank == rank ? 2 : 1);
     const std::uint32_t staging = case_.staging_bytes == 0 ? row_bytes : case_.staging_bytes;
-    return {rows,           splits,       out,     out_splits,   case_.groups, row_bytes,   case_.sent_rows,
-            case_.capacity, case_.placed, staging, case_.stages, block_,       case_.blocks};
+    exchange_request made{rows_of(rank), splits,          out_of(rank),   out_splits,   case_.groups,
+                          row_bytes,     case_.sent_rows, case_.capacity, case_.placed, staging,
+                          case_.stages,  block_,          case_.blocks};
+    if (case_.rows_gap != 0) made.sent_pitch = rows_step();
+    if (case_.out_gap != 0) made.out_pitch = out_step();
+    return made;
   }
 
   std::uint32_t value(std::uint32_t call, std::uint32_t from, std::uint32_t to, std::uint32_t group,
@@ -91,20 +106,45 @@ class exchange_body {
     return ((((call + 1) * 16 + from) * 16 + to) * 16 + group) * 16 + row;
   }
 
+  static constexpr bool has_bytes = requires(Link & link) { link.load_byte(0); };
+
+  static std::uint32_t byte_of(std::uint32_t value, std::uint32_t i) { return (value + i) * 0x9E3779B1u >> 24 | 1u; }
   /// Returns the last word of a row, which may lie in another piece than the first one.
   std::uint64_t end_word(std::uint64_t at) const { return at + case_.row_bytes - 4; }
 
-  /// Writes the first and last word of each row, and how many there are.
+  /// Writes all bytes of a row and the gap after it, or the row's first and last word.
+  void write_row(Link& link, std::uint64_t at, std::uint32_t value) const {
+    if constexpr (has_bytes) {
+      for (std::uint32_t i = 0; i < rows_step(); ++i) link.store_byte(at + i, byte_of(value, i));
+    } else {
+      link.store(link.rank(), at, value);
+      link.store(link.rank(), end_word(at), ~value);
+    }
+  }
+  void check_row(Link& link, std::uint64_t at, std::uint32_t value) const {
+    if constexpr (has_bytes) {
+      for (std::uint32_t i = 0; i < case_.row_bytes; ++i) {
+        link.expect(link.load_byte(at + i) == byte_of(value, i), "the row is right");
+      }
+      for (std::uint32_t i = 0; i < case_.out_gap; ++i) {
+        link.expect(link.load_byte(at + case_.row_bytes + i) == 0, "nothing lies between rows");
+      }
+    } else {
+      link.expect(link.load(link.rank(), at) == value, "the row is right");
+      link.expect(link.load(link.rank(), end_word(at)) == ~value, "the end of the row is right");
+    }
+  }
+
+  /// Writes all rows, and how many there are.
   void write_rows(Link& link, std::uint32_t call) const {
     const std::uint32_t me = link.rank();
-    std::uint64_t at = rows;
+    std::uint64_t at = rows_of(me);
     for (std::uint32_t to = 0; to < case_.ranks; ++to) {
       for (std::uint32_t group = 0; group < case_.groups; ++group) {
         const std::uint32_t count = case_.rows(call, me, to, group);
         link.store(me, splits + 4 * (to * case_.groups + group), count);
-        for (std::uint32_t row = 0; row < count && at < out; ++row, at += case_.row_bytes) {
-          link.store(me, at, value(call, me, to, group, row));
-          link.store(me, end_word(at), ~value(call, me, to, group, row));
+        for (std::uint32_t row = 0; row < count && at < out; ++row, at += rows_step()) {
+          write_row(link, at, value(call, me, to, group, row));
         }
       }
     }
@@ -115,15 +155,14 @@ class exchange_body {
                             std::uint64_t at) const {
     const std::uint32_t me = link.rank(), count = case_.rows(call, from, me, group);
     link.expect(link.load(me, out_splits + 4 * (from * case_.groups + group)) == count, "the count is right");
-    for (std::uint32_t row = 0; row < count; ++row, at += case_.row_bytes) {
-      link.expect(link.load(me, at) == value(call, from, me, group, row), "the row is right");
-      link.expect(link.load(me, end_word(at)) == ~value(call, from, me, group, row), "the end of the row is right");
+    for (std::uint32_t row = 0; row < count; ++row, at += out_step()) {
+      check_row(link, at, value(call, from, me, group, row));
     }
     return at;
   }
 
   void check_rows(Link& link, std::uint32_t call) const {
-    std::uint64_t at = out;
+    std::uint64_t at = out_of(link.rank());
     if (case_.placed == row_placement::rank_major) {
       for (std::uint32_t from = 0; from < case_.ranks; ++from) {
         for (std::uint32_t group = 0; group < case_.groups; ++group) at = check_block(link, call, from, group, at);
@@ -133,9 +172,14 @@ class exchange_body {
         for (std::uint32_t from = 0; from < case_.ranks; ++from) at = check_block(link, call, from, group, at);
       }
     }
-    link.expect(at <= out + std::uint64_t{case_.capacity} * case_.row_bytes, "no row lies beyond the capacity");
-    link.expect(link.load(link.rank(), out + std::uint64_t{case_.capacity} * case_.row_bytes) == 0,
-                "nothing lies beyond the capacity");
+    const std::uint64_t end = out_of(link.rank()) + std::uint64_t{case_.capacity} * out_step();
+    link.expect(at <= end, "no row lies beyond the capacity");
+    if constexpr (has_bytes) {
+      link.expect(link.load_byte(out_of(link.rank()) - 1) == 0, "nothing lies before the rows");
+      link.expect(link.load_byte(end) == 0, "nothing lies beyond the capacity");
+    } else {
+      link.expect(link.load(link.rank(), end) == 0, "nothing lies beyond the capacity");
+    }
   }
 
   const exchange_case case_;

@@ -54,11 +54,44 @@ TEST_F(exchange_refusals, a_good_problem_is_refused_by_nothing_but_the_machine) 
   expect_problem_refused("problem.row_bytes");
 }
 
-TEST_F(exchange_refusals, a_row_has_a_multiple_of_16_bytes) {
-  problem_.row_bytes = 8;
+TEST_F(exchange_refusals, a_row_has_1_to_2_to_the_30_bytes) {
+  problem_.row_bytes = 0;
   expect_problem_refused("problem.row_bytes");
-  problem_.row_bytes = 24;
+  problem_.row_bytes = (1u << 30) + 1;
   expect_problem_refused("problem.row_bytes");
+}
+
+TEST_F(exchange_refusals, a_pitch_is_none_or_at_least_a_row) {
+  for (const std::uint64_t bad : {std::uint64_t{1}, row_size - 1, std::uint64_t{1} << 32}) {
+    problem_.rows_pitch_bytes = bad;
+    expect_problem_refused("problem.rows_pitch_bytes");
+    problem_.rows_pitch_bytes = 0;
+    problem_.out_pitch_bytes = bad;
+    expect_problem_refused("problem.out_pitch_bytes");
+    problem_.out_pitch_bytes = 0;
+  }
+}
+
+TEST_F(exchange_refusals, rows_with_a_pitch_lie_in_the_window_of_this_rank) {
+  const exchange_problem good = problem_;
+  problem_.rows_pitch_bytes = window_room / 98;  // the last of 100 rows does not fit
+  expect_problem_refused("problem.rows");
+  problem_ = good;
+  problem_.out_pitch_bytes = window_room / 48;
+  expect_problem_refused("problem.out");
+  problem_ = good;
+  problem_.rows_pitch_bytes = 0x40000 / 99 + 1;  // the last row lies in `out`
+  expect_problem_refused("problem.out");
+}
+
+TEST_F(exchange_refusals, peers_read_whole_units_of_the_window) {
+  auto group = peer_group::from_addresses(1, {0x10000000, 0x70000000}, window_room + peer_header_bytes);
+  window_ = group->allocate(window_room - 8).value();
+  problem_.row_bytes = 1;
+  problem_.rows = problem_.out = at(window_room - 16 - 100);
+  expect_problem_refused("problem.out");  // it overlaps; the end is good
+  problem_.rows = at(window_room - 15 - 100);
+  expect_refused(exchanged(), "problem.rows", window_room - 15, window_room - 16, "whole 16 bytes");
 }
 
 TEST_F(exchange_refusals, rows_are_counted_in_32_bits) {
@@ -88,14 +121,12 @@ TEST_F(exchange_refusals, a_placement_is_one_of_two) {
 
 TEST_F(exchange_refusals, each_array_is_there_and_aligned) {
   const exchange_problem good = problem_;
-  for (void* const bad : {static_cast<void*>(nullptr), at(0x50008)}) {
-    problem_.rows = bad;
-    expect_problem_refused("problem.rows");
-    problem_ = good;
-    problem_.out = bad;
-    expect_problem_refused("problem.out");
-    problem_ = good;
-  }
+  problem_.rows = nullptr;
+  expect_problem_refused("problem.rows");
+  problem_ = good;
+  problem_.out = nullptr;
+  expect_problem_refused("problem.out");
+  problem_ = good;
   for (std::uint32_t* const bad : {static_cast<std::uint32_t*>(nullptr), at<std::uint32_t>(0x50002)}) {
     problem_.splits = bad;
     expect_problem_refused("problem.splits");

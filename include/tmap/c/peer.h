@@ -62,18 +62,20 @@ enum { TMAP_RANK_MAJOR = 0, TMAP_GROUP_MAJOR = 1 };
 /// inside the user's bytes of this rank's window. `splits` and `out_splits` are [ranks, groups].
 typedef struct tmap_exchange_problem {
   uint32_t struct_size;
-  uint32_t row_bytes;  ///< a multiple of 16, the same on all ranks
-  const void* rows;    ///< [sent_rows, row_bytes], a multiple of 16
+  uint32_t row_bytes;  ///< the same on all ranks
+  const void* rows;    ///< [sent_rows, row_bytes]
   uint64_t sent_rows;
   const uint32_t* splits;
-  void* out;  ///< [capacity, row_bytes], a multiple of 16
+  void* out;  ///< [capacity, row_bytes]
   uint64_t capacity;
   uint32_t* out_splits;
   uint32_t groups;  ///< of each rank; 0 stands for 1
   uint32_t placed;  ///< TMAP_RANK_MAJOR or TMAP_GROUP_MAJOR
   uint32_t blocks;  ///< of the kernel; 0: the default of `tmap::exchange_run`
   uint32_t reserved;
-  uint64_t patience_ms;  ///< 0: the default of `tmap::exchange_run`
+  uint64_t patience_ms;       ///< 0: the default of `tmap::exchange_run`
+  uint64_t rows_pitch_bytes;  ///< from one row to the next; 0: `row_bytes`
+  uint64_t out_pitch_bytes;   ///< the same of `out`, whose bytes between rows stay
 } tmap_exchange_problem;
 
 /// Values of `tmap_expert_shape::returned` (`tmap::expert_parallel::return_kind`).
