@@ -56,9 +56,9 @@ Tensor grouped_mm(const Tensor& a, const Tensor& b, const std::optional<Tensor>&
   std::optional<Tensor> packed_bias;
   if (of.bias) {
     packed_bias = packed(*bias);
-    std::get<tmap_row_problem>(ready.problem).bias = reinterpret_cast<const void*>(view_of(*packed_bias).address());
+    std::get<tmap_row_problem>(ready.problem).bias = view_of(*packed_bias).pointer();
   }
-  enqueue(ready, of.a, of.b, *of.offs, view_of(out));
+  enqueue(ready, of.a, of.b, view_of(out));
   return out;
 }
 

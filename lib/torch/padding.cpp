@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <tmap/c/ragged.h>
 
-#include "lib/torch/cuda_memory.hpp"
+#include "lib/torch/call.hpp"
 #include "lib/torch/element.hpp"
 #include "lib/torch/on_device.hpp"
 #include "lib/torch/operators.hpp"
@@ -18,7 +18,7 @@ std::int64_t count_of(const tensor_view& offsets, const std::string& format) {
   if (format != "ends" && !is_prefix && format != "sizes") {
     refuse("format is '" + format + "': it must be one of ends, prefix, sizes");
   }
-  if ((offsets.type != types().i32 && offsets.type != types().i64) || offsets.rank != 1) {
+  if (!are_offsets(offsets)) {
     refuse("offsets are int32 or int64 in one dim, not " + type_name(offsets.type) + " " + shape_text(offsets));
   }
   if (is_prefix && offsets.sizes[0] == 0) refuse("offsets of format prefix have one value at least");
@@ -30,30 +30,23 @@ bool is_empty(const std::vector<std::int64_t>& sizes) {
 }
 
 /// Makes a tensor without gaps, of the type and on the device of another.
-Tensor new_tensor(const std::vector<std::int64_t>& sizes, const tensor_view& like) {
+Tensor new_packed(const std::vector<std::int64_t>& sizes, const tensor_view& like) {
   std::vector<std::int64_t> strides(sizes.size());
   std::int64_t step = 1;
   for (std::size_t axis = sizes.size(); axis-- > 0; step *= std::max<std::int64_t>(sizes[axis], 1)) {
     strides[axis] = step;
   }
-  AtenTensorHandle made = nullptr;
-  TORCH_ERROR_CODE_CHECK(aoti_torch_empty_strided(static_cast<std::int64_t>(sizes.size()), sizes.data(), strides.data(),
-                                                  like.type, like.device_type, like.device, &made));
-  return Tensor{made};
+  return new_tensor(sizes, strides, like.type, like);
 }
 
 /// Offsets in a format that the library reads, without gaps.
 struct cut {
   cut(const Tensor& given, const std::string& format)
-      : offsets(packed(format == "sizes" ? running_sum(given) : given)), view(view_of(offsets)) {
-    about.values = reinterpret_cast<const void*>(view.address());
-    about.format = format == "prefix" ? TMAP_OFFSETS_PREFIX : TMAP_OFFSETS_ENDS;
-    about.bytes = view.type == types().i32 ? 4 : 8;
-  }
+      : offsets(packed(format == "sizes" ? running_sum(given) : given)),
+        about(describe_offsets(view_of(offsets), format == "prefix" ? TMAP_OFFSETS_PREFIX : TMAP_OFFSETS_ENDS)) {}
 
   Tensor offsets;
-  tensor_view view;
-  tmap_row_offsets about{};
+  tmap_row_offsets about;
 };
 
 void check_device(const tensor_view& rows, const tensor_view& offsets) {
@@ -66,26 +59,14 @@ tmap_padded_rows describe(const tensor_view& values, const tensor_view& dense, c
   rows.struct_size = sizeof rows;
   rows.element_bytes = static_cast<std::uint32_t>(aoti_torch_dtype_element_size(values.type));
   rows.values = values.address();
-  rows.rows = static_cast<std::uint64_t>(values.sizes[0]);
+  rows.rows = unsigned_of(values.sizes[0]);
   rows.dense = dense.address();
-  rows.count = static_cast<std::uint64_t>(dense.sizes[0]);
-  rows.longest = static_cast<std::uint64_t>(dense.sizes[1]);
+  rows.count = unsigned_of(dense.sizes[0]);
+  rows.longest = unsigned_of(dense.sizes[1]);
   rows.row_bytes = rows.element_bytes;
-  for (std::int64_t axis = 1; axis < values.rank; ++axis)
-    rows.row_bytes *= static_cast<std::uint64_t>(values.sizes[axis]);
+  for (std::int64_t axis = 1; axis < values.rank; ++axis) rows.row_bytes *= unsigned_of(values.sizes[axis]);
   rows.offsets = by.about;
   return rows;
-}
-
-tmap_call call_for(const tensor_view& rows) {
-  tmap_call call{};
-  call.struct_size = sizeof call;
-  if (rows.is_on_cuda()) {
-    call.stream = current_stream(rows.device);
-  } else {
-    call.engine = TMAP_ON_HOST;
-  }
-  return call;
 }
 
 }  // namespace
@@ -98,11 +79,11 @@ Tensor pad_ragged(const Tensor& values, const Tensor& offsets, std::int64_t max_
   std::vector<std::int64_t> sizes(given.sizes, given.sizes + given.rank);
   sizes[0] = max_length;
   sizes.insert(sizes.begin(), count);
-  if (is_empty(sizes)) return new_tensor(sizes, given);
+  if (is_empty(sizes)) return new_packed(sizes, given);
   const auto element = element_bytes(fill, given.type, "fill");
   check_device(given, ends);
   const on_device here{given};
-  Tensor dense = new_tensor(sizes, given);
+  Tensor dense = new_packed(sizes, given);
   const Tensor rows = packed(values);
   const cut by{offsets, format};
   const tmap_padded_rows described = describe(view_of(rows), view_of(dense), by);
@@ -119,10 +100,10 @@ Tensor unpad_ragged(const Tensor& dense, const Tensor& offsets, std::int64_t tot
   }
   std::vector<std::int64_t> sizes(given.sizes + 1, given.sizes + given.rank);
   sizes[0] = total;
-  if (is_empty(sizes)) return new_tensor(sizes, given);
+  if (is_empty(sizes)) return new_packed(sizes, given);
   check_device(given, ends);
   const on_device here{given};
-  Tensor values = new_tensor(sizes, given);
+  Tensor values = new_packed(sizes, given);
   const Tensor from = packed(dense);
   const cut by{offsets, format};
   const tmap_padded_rows described = describe(view_of(values), view_of(from), by);

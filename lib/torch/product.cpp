@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "lib/torch/product.hpp"
 
+#include "lib/torch/call.hpp"
 #include "lib/torch/cuda_memory.hpp"
 
 #include <algorithm>
@@ -51,10 +52,6 @@ struct shape_of_product {
   std::int64_t item, result_bytes;
   tmap_row_offsets offsets;
 };
-
-std::uint64_t unsigned_of(std::int64_t extent) {
-  return static_cast<std::uint64_t>(extent);
-}
 
 template <class Problem>
 Problem begin_problem(const shape_of_product& of) {
@@ -164,9 +161,8 @@ product prepare(const tensor_view& a, const tensor_view& b, const tensor_view& o
   const bool has_8_bits = operand == TMAP_OPERAND_F8_E4M3 || operand == TMAP_OPERAND_F8_E5M2;
   const std::int64_t groups = offs.sizes[0];
   if (groups > std::numeric_limits<std::uint32_t>::max()) refuse("the number of groups is " + number_text(groups));
-  shape_of_product of{operand, static_cast<std::uint32_t>(groups), has_8_bits ? 1 : 2, result_bytes, {}};
-  of.offsets.format = TMAP_OFFSETS_ENDS;
-  of.offsets.bytes = offs.type == types().i32 ? 4 : 8;
+  const shape_of_product of{operand, static_cast<std::uint32_t>(groups), has_8_bits ? 1 : 2, result_bytes,
+                            describe_offsets(offs, TMAP_OFFSETS_ENDS)};
   if (a.rank == 2 && b.rank == 3) {
     check_groups(groups, b);
     return rows_product(a, b, of);
@@ -179,14 +175,10 @@ product prepare(const tensor_view& a, const tensor_view& b, const tensor_view& o
   refuse("operands have 2 or 3 dims, not " + number_text(a.rank) + " and " + number_text(b.rank));
 }
 
-void enqueue(product& ready, const tensor_view& a, const tensor_view& b, const tensor_view& offs,
-             const tensor_view& out) {
-  tmap_call call{};
-  call.struct_size = sizeof call;
-  call.stream = current_stream(a.device);
+void enqueue(product& ready, const tensor_view& a, const tensor_view& b, const tensor_view& out) {
+  tmap_call call = call_for(a);
   std::visit(
       [&](auto& problem) {
-        problem.offsets.values = reinterpret_cast<const void*>(offs.address());
         problem.a.address = a.address();
         problem.b.address = b.address();
         problem.c.address = out.address();
@@ -199,16 +191,14 @@ void enqueue(product& ready, const tensor_view& a, const tensor_view& b, const t
 }
 
 Tensor make_output(const product& ready, std::int32_t type, const tensor_view& like, bool zero_rest) {
-  AtenTensorHandle made = nullptr;
-  TORCH_ERROR_CODE_CHECK(aoti_torch_empty_strided(ready.rank, ready.sizes.data(), ready.strides.data(), type,
-                                                  like.device_type, like.device, &made));
-  Tensor out{made};
-  if (zero_rest || !ready.has_sums) TORCH_ERROR_CODE_CHECK(aoti_torch_zero_(made));
+  const auto rank = static_cast<std::size_t>(ready.rank);
+  Tensor out = new_tensor({ready.sizes.data(), rank}, {ready.strides.data(), rank}, type, like);
+  if (zero_rest || !ready.has_sums) TORCH_ERROR_CODE_CHECK(aoti_torch_zero_(out.get()));
   return out;
 }
 
 void check_offsets(const tensor_view& a, const tensor_view& b, const tensor_view& offs) {
-  if ((offs.type != types().i32 && offs.type != types().i64) || offs.rank != 1 || !offs.is_packed()) {
+  if (!are_offsets(offs) || !offs.is_packed()) {
     refuse("offs is int32 or int64 [groups] without gaps, not " + type_name(offs.type) + " " + shape_text(offs));
   }
   if (!a.is_beside(b) || !b.is_beside(offs)) {

@@ -29,8 +29,7 @@ product prepare(const tensor_view& a, const tensor_view& b, const tensor_view& o
 
 /// Enqueues a product on the current stream. The workspace comes from PyTorch and goes to others in
 /// the stream's order.
-void enqueue(product& ready, const tensor_view& a, const tensor_view& b, const tensor_view& offs,
-             const tensor_view& out);
+void enqueue(product& ready, const tensor_view& a, const tensor_view& b, const tensor_view& out);
 
 /// Makes the output of a product. It is zero if `zero_rest` is set or there are no sums.
 Tensor make_output(const product& ready, std::int32_t type, const tensor_view& like, bool zero_rest);

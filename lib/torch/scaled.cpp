@@ -73,22 +73,18 @@ struct packed_terms {
 };
 
 const void* pointer_to(const Tensor& tensor) {
-  return reinterpret_cast<const void*>(view_of(tensor).address());
-}
-
-std::uint64_t step(std::int64_t stride) {
-  return static_cast<std::uint64_t>(stride);
+  return view_of(tensor).pointer();
 }
 
 void set_block_scales(tmap_row_problem& problem, const tensor_view& of_a, const tensor_view& of_b) {
-  problem.a_scales.values = reinterpret_cast<const float*>(of_a.address());
-  problem.a_scales.line_stride = step(of_a.strides[0]);
-  problem.a_scales.k_stride = step(of_a.strides[1]);
+  problem.a_scales.values = static_cast<const float*>(of_a.pointer());
+  problem.a_scales.line_stride = unsigned_of(of_a.strides[0]);
+  problem.a_scales.k_stride = unsigned_of(of_a.strides[1]);
   problem.a_scales.lines = 1;
-  problem.b_scales.values = reinterpret_cast<const float*>(of_b.address());
-  problem.b_scales.line_stride = step(of_b.strides[2]);
-  problem.b_scales.k_stride = step(of_b.strides[1]);
-  problem.b_scales.group_stride = step(of_b.strides[0]);
+  problem.b_scales.values = static_cast<const float*>(of_b.pointer());
+  problem.b_scales.line_stride = unsigned_of(of_b.strides[2]);
+  problem.b_scales.k_stride = unsigned_of(of_b.strides[1]);
+  problem.b_scales.group_stride = unsigned_of(of_b.strides[0]);
   problem.b_scales.lines = block;
 }
 
@@ -123,7 +119,7 @@ Tensor grouped_scaled_mm(const Tensor& a, const Tensor& b, const Tensor& a_scale
     terms.bias = packed(*bias);
     problem.bias = pointer_to(*terms.bias);
   }
-  enqueue(ready, of.a, of.b, of.offs, view_of(out));
+  enqueue(ready, of.a, of.b, view_of(out));
   return out;
 }
 

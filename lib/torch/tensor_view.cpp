@@ -54,10 +54,10 @@ bool tensor_view::is_packed() const {
   return true;
 }
 
-std::uint64_t tensor_view::address() const {
+const void* tensor_view::pointer() const {
   void* address = nullptr;
   TORCH_ERROR_CODE_CHECK(aoti_torch_get_data_ptr(handle, &address));
-  return reinterpret_cast<std::uint64_t>(address);
+  return address;
 }
 
 std::string type_name(std::int32_t type) {

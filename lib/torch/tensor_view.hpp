@@ -41,10 +41,16 @@ struct tensor_view {
   std::int64_t elements() const;
   /// True if the elements follow each other in order.
   bool is_packed() const;
-  std::uint64_t address() const;
+  const void* pointer() const;
+  std::uint64_t address() const { return reinterpret_cast<std::uint64_t>(pointer()); }
 };
 tensor_view view_of(const Tensor& tensor);
 std::optional<tensor_view> view_of(const std::optional<Tensor>& tensor);
+
+/// Returns an extent or a stride, which is not negative.
+inline std::uint64_t unsigned_of(std::int64_t extent) {
+  return static_cast<std::uint64_t>(extent);
+}
 
 // Words as Python prints them.
 inline std::string number_text(std::int64_t value) {
