@@ -11,13 +11,17 @@ DEMO_PRESET ?= $(if $(has_gpu),demo-gpu,demo-host)
 DEMO_BUILD := build/$(DEMO_PRESET)
 DOCS_VENV := build/docs_venv
 WHEEL_VENV := build/wheel_venv
+TORCH_HEADERS := build/torch_headers
+# The wheel has the operators of PyTorch in C++. TORCH=0 leaves them out.
+TORCH ?= 1
+with_torch := $(filter-out 0,$(TORCH))
 MAKEFLAGS += --no-print-directory
 
 # $(call configured,<preset>,<build folder>): CMake runs again by itself when its files change.
 configured = @[ -f $(2)/CMakeCache.txt ] && [ -z "$(CMAKE_FLAGS)" ] && [ CMakePresets.json -ot $(2)/CMakeCache.txt ] || \
   cmake --preset $(1) $(CMAKE_FLAGS)
 
-.PHONY: all demo test bench docs wheel wheel_aarch64 format install packages configure clean help
+.PHONY: all demo test bench docs wheel wheel_aarch64 torch_headers format install packages configure clean help
 
 all: configure
 	@cmake --build --preset $(PRESET) --parallel $(JOBS)
@@ -57,9 +61,23 @@ $(DOCS_VENV)/installed: docs/requirements.txt
 	@$(DOCS_VENV)/bin/python -m pip uninstall --quiet --yes setuptools pip  # a quarter of its size, done with
 	touch $@
 
-wheel: configure $(WHEEL_VENV)/installed
-	@cmake --build --preset $(PRESET) --parallel $(JOBS) --target tmap_portable
-	bash python/make_wheel.sh $(WHEEL_VENV) $(BUILD)/portable/libtmap.so build/wheel
+wheel: configure $(WHEEL_VENV)/installed $(if $(with_torch),$(TORCH_HEADERS)/installed)
+	@$(if $(with_torch),grep --quiet '^TMAP_TORCH_ROOT:[A-Z]*=.' $(BUILD)/CMakeCache.txt || \
+	  cmake -B $(BUILD) -DTMAP_TORCH_ROOT=$(CURDIR)/$(TORCH_HEADERS)/torch)
+	@cmake --build --preset $(PRESET) --parallel $(JOBS) --target tmap_portable $(if $(with_torch),tmap_torch_portable)
+	bash python/make_wheel.sh $(WHEEL_VENV) $(BUILD)/portable/libtmap.so build/wheel \
+	  $(if $(with_torch),$(BUILD)/portable/libtmap_torch.so)
+
+# The operators need PyTorch's headers alone. The wheel for macOS has the same ones as others, and is
+# the smallest: 80 MB.
+torch_headers: $(TORCH_HEADERS)/installed
+$(TORCH_HEADERS)/installed: $(WHEEL_VENV)/installed
+	rm -rf $(TORCH_HEADERS)
+	$(WHEEL_VENV)/bin/python -m pip install --quiet --no-compile --disable-pip-version-check --no-deps --only-binary=:all: \
+	  --platform macosx_11_0_arm64 --python-version 3.12 --target $(TORCH_HEADERS) torch==2.11.0
+	@find $(TORCH_HEADERS) -mindepth 1 -maxdepth 1 ! -name torch -exec rm -r {} +
+	@find $(TORCH_HEADERS)/torch -mindepth 1 -maxdepth 1 ! -name include -exec rm -r {} +
+	touch $@
 
 # Compiled on x86-64. The tests run under qemu.
 wheel_aarch64: $(WHEEL_VENV)/installed build/aarch64_cuda
@@ -102,7 +120,7 @@ help:
 	@echo "make install    install into PREFIX, /usr/local by default"
 	@echo "make bench      run the benchmarks, on a machine with a GPU"
 	@echo "make docs       make the site, build/site/index.html"
-	@echo "make wheel      make the Python package's wheel, in build/wheel"
+	@echo "make wheel      make the Python package's wheel, in build/wheel; TORCH=0 leaves out operators in C++"
 	@echo "make wheel_aarch64  the same for aarch64, whose tests run under qemu"
 	@echo "make format     format the sources"
 	@echo "make packages   install the Debian or Ubuntu packages that the build needs"

@@ -16,9 +16,10 @@ torch = support.need("torch")
 import torch_model_case  # noqa: E402
 import torch_native_cases as cases  # noqa: E402
 
+import tmap  # noqa: E402
 from tmap import torch_native, torch_ops, torch_padding  # noqa: E402,F401
 
-ROOT = str(support.ROOT / "python")
+ROOT = str(Path(tmap.__file__).resolve().parents[1])  # of the package that is tested
 NATIVE = unittest.skipUnless(torch_native.schemas, "libtmap_torch.so is not built (TMAP_BUILD_TORCH)")
 
 
@@ -154,13 +155,16 @@ class Fallback(unittest.TestCase):
         self.assertIn(torch_native._library._path(), str(seen[0].message))
 
     @NATIVE
-    def test_an_older_pytorch_is_refused(self):
-        with mock.patch.object(torch.library, "get_kernel", create=True):
-            del torch.library.get_kernel
-            with warnings.catch_warnings(record=True) as seen:
+    def test_an_older_pytorch_is_refused_and_a_warning_names_a_library_that_was_chosen(self):
+        for chosen in ({"TMAP_TORCH_LIBRARY": torch_native.path}, {}):
+            with self.subTest(**chosen), mock.patch.object(torch.library, "get_kernel", create=True), \
+                 mock.patch.dict(os.environ), warnings.catch_warnings(record=True) as seen:
+                del torch.library.get_kernel
+                os.environ.pop("TMAP_TORCH_LIBRARY", None)
+                os.environ.update(chosen)
                 warnings.simplefilter("always")
                 self.assertEqual(torch_native._load(torch_native.path), {})
-        self.assertIn("needs PyTorch 2.10", str(seen[0].message))
+                self.assertEqual(["needs PyTorch 2.10" in str(each.message) for each in seen], [True] * len(chosen))
 
 
 if __name__ == "__main__":

@@ -17,8 +17,12 @@ if ! "$python" -m venv tools ||
   echo "wheel: this machine has no venv, or neither the packages that make wheels nor a way to them"
   exit 77
 fi
-cmake --build "$build" --target tmap_portable
-bash "$package/make_wheel.sh" tools "$library" made
+# The operators of PyTorch in C++ are in the wheel if the build knows PyTorch's headers.
+kept() { sed --quiet "s/^$1:[A-Z]*=//p" "$build/CMakeCache.txt"; }
+operators=
+[ -z "$(kept TMAP_TORCH_ROOT)" ] || operators=$build/portable/libtmap_torch.so
+cmake --build "$build" --target tmap_portable ${operators:+tmap_torch_portable}
+bash "$package/make_wheel.sh" tools "$library" made "$operators"
 wheel=$(echo made/tmap-"$version"-py3-none-manylinux_2_28_*.whl)
 [ -f "$wheel" ] || { echo "the wheel is not one of version $version for every Python 3: $(ls made)" >&2; exit 1; }
 
@@ -30,11 +34,13 @@ if bash "$package/make_wheel.sh" tools usual.so refused >refused.txt 2>&1; then
 fi
 grep --quiet 'too-recent versioned symbols' refused.txt || { cat refused.txt >&2; exit 1; }
 
-# No part of the CUDA toolkit, and no folder of this machine, is looked for when it is loaded.
-readelf --dynamic "$library" >dynamic.txt
-if grep --extended-regexp 'RPATH|RUNPATH' dynamic.txt ||
-   grep '(NEEDED)' dynamic.txt | grep --invert-match --extended-regexp '\[(lib(c|dl|gcc_s|m|pthread|rt|stdc\+\+)|ld-linux-.*)\.so\.[0-9]\]'; then
-  echo "the library of the wheel needs these" >&2
+# No part of the CUDA toolkit, and no folder of this machine, is looked for when they are loaded.
+# Operators find the library next to them, and PyTorch's in the process.
+readelf --dynamic "$library" ${operators:+"$operators"} >dynamic.txt
+if grep --extended-regexp 'RPATH|RUNPATH' dynamic.txt | grep --invert-match --fixed-strings '[$ORIGIN]' ||
+   grep '(NEEDED)' dynamic.txt | grep --invert-match --extended-regexp \
+     '\[(lib(c|dl|gcc_s|m|pthread|rt|stdc\+\+)|ld-linux-.*)\.so\.[0-9]\]|\[lib(tmap|torch_cpu)\.so\]'; then
+  echo "the libraries of the wheel need these" >&2
   exit 1
 fi
 
@@ -52,7 +58,8 @@ case $installed in
   *) echo "$installed was found, not what was installed" >&2; exit 1 ;;
 esac
 cmp "$library" "$installed/libtmap.so"
-diff --recursive --exclude=libtmap.so --exclude=__pycache__ --exclude=LICENSE --exclude=copyright --exclude=include --exclude=cmake "$package/tmap" "$installed"
+[ -z "$operators" ] || cmp "$operators" "$installed/libtmap_torch.so"
+diff --recursive --exclude='libtmap*.so' --exclude=__pycache__ --exclude=LICENSE --exclude=copyright --exclude=include --exclude=cmake "$package/tmap" "$installed"
 diff --recursive --exclude=__pycache__ "$package/tmap_autoload" "$installed/../tmap_autoload"
 environment/bin/python -c 'from importlib.metadata import entry_points as found; found(group="torch.backends", name="tmap")["tmap"].load()'
 diff --recursive "$package/../include" "$installed/include"
@@ -61,7 +68,6 @@ grep --quiet spdlog "$installed/copyright"
 $clean "$package/tests/run.py" --installed
 
 # Programs link the library of the wheel: in C, in C++, and with a kernel if there is an nvcc.
-kept() { sed --quiet "s/^$1:[A-Z]*=//p" "$build/CMakeCache.txt"; }
 link="env --ignore-environment PATH=$PATH HOME=$work"
 root=$($clean -c 'import tmap; print(tmap.cmake_prefix())')
 toolkit=(-Dtmap_ROOT="$root" -DCMAKE_CXX_COMPILER="$(kept CMAKE_CXX_COMPILER)"

@@ -35,7 +35,8 @@ def _load(path):
     if path is None:
         return {}
     if not hasattr(torch.library, "get_kernel"):
-        _warn(path, f"it needs PyTorch 2.10 or newer, not {torch.__version__}")
+        if "TMAP_TORCH_LIBRARY" in os.environ:  # nobody chose the one of the wheel
+            _warn(path, f"it needs PyTorch 2.10 or newer, not {torch.__version__}")
         return {}
     try:
         library = ctypes.CDLL(path)
