@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// What calls of the library have in common: an output, offsets and a place to work.
+// Makes what calls of the library have in common: an output, offsets and the call's own struct.
 
 #include <tmap/c/batch.h>
 
