@@ -10,6 +10,7 @@ torch = support.need_torch_gpu()
 triton = support.need("triton")
 import triton.language as tl  # noqa: E402
 
+import copied_groups  # noqa: E402
 import page  # noqa: E402
 import tmap  # noqa: E402
 try:
@@ -20,7 +21,6 @@ except ImportError as reason:
 SEED = 20261
 TYPES = (torch.bfloat16, torch.float16, torch.float32, torch.uint8)
 BLOCKS = ((64, 64), (32, 128), (16, 32), (4, 64), (128, 16))
-POISON = 0x5A
 
 
 @triton.jit(do_not_specialize=["shift", "count"])
@@ -39,40 +39,15 @@ def add_groups(source, target, A: tl.constexpr, B: tl.constexpr):
     tt.tensor_map(target, 0, [A, B]).atomic_add([0, 0], tt.tensor_map(source, group, [A, B]).load([0, 0]))
 
 
-def bits(tensor):
-    return tensor.contiguous().view(torch.uint8)
-
-
-class Groups:
-    """Ragged groups without gaps, and an output in which gaps follow the groups."""
-
-    def __init__(self, sizes, width, dtype, gaps):
-        made = torch.randint(0, 256, (max(sum(sizes), 1), width * dtype.itemsize), dtype=torch.uint8, device="cuda")
-        self.sizes, self.width, self.values = sizes, width, made.view(dtype)
-        self.ends = torch.tensor(support.ends_of(sizes), dtype=torch.int32, device="cuda")
-        self.begins = [end - size + gap for end, size, gap in
-                       zip(support.ends_of(sizes), sizes, [0, *support.ends_of(gaps)])]
-        self.out = torch.full((sum(sizes) + sum(gaps) + 1, width * dtype.itemsize), POISON, dtype=torch.uint8,
-                              device="cuda").view(dtype)
-        self.cut = (torch.tensor(self.begins, dtype=torch.int32, device="cuda"),
-                    torch.tensor(sizes, dtype=torch.int32, device="cuda"))
-
+class Groups(copied_groups.Groups):
     def run(self, service, block, shift=0):
         modes = tt.modes(self.values.dtype, block)
         grid = (triton.cdiv(self.width, block[1]), triton.cdiv(max(max(self.sizes), 1), block[0]), len(self.sizes))
-        with service.encode_ragged(self.values, self.ends, **modes) as source, \
-                service.encode_ragged(self.out, self.cut, format="begins_and_counts", **modes) as target:
+        source, target = self.maps(service, **modes)
+        with source, target:
             return copy_groups[grid](tt.tensor_maps(source, block, dtype=self.values.dtype),
                                      tt.tensor_maps(target, block, dtype=self.values.dtype), shift, len(self.sizes),
                                      *block)
-
-    def is_right(self):
-        """Compares all bytes, those in gaps too."""
-        expected, begin = torch.full_like(bits(self.out), POISON), 0
-        for at, size in zip(self.begins, self.sizes):
-            expected[at:at + size] = bits(self.values)[begin:begin + size]
-            begin += size
-        return torch.equal(bits(self.out), expected)
 
 
 class Copies(unittest.TestCase):
@@ -81,18 +56,12 @@ class Copies(unittest.TestCase):
         cls.service = tmap.MapService(capacity=4096)
         cls.addClassCleanup(cls.service.close)
 
-    def groups(self, draw, dtype, most=200):
-        count = draw.randint(1, 40)
-        sizes = [draw.choice((0, 1, draw.randint(0, most))) for _ in range(count)]
-        width = draw.randint(1, 20) * 16 // dtype.itemsize
-        return Groups(sizes, width, dtype, [draw.randint(0, 3) for _ in range(count)])
-
     def test_random_groups_are_right_and_gaps_stay(self):
         draw = random.Random(SEED)
         torch.manual_seed(SEED)
         for i in range(300):
             dtype, block = draw.choice(TYPES), draw.choice(BLOCKS)
-            groups = self.groups(draw, dtype)
+            groups = Groups.drawn(draw, dtype)
             kernel = groups.run(self.service, block)
             self.assertTrue(groups.is_right(), f"seed {SEED}, shape {i}: {dtype} {block} {groups.width} {groups.sizes}")
             self.assertEqual(kernel.metadata.global_scratch_size, 0)
@@ -132,18 +101,10 @@ class Graphs(unittest.TestCase):
             torch.cuda.synchronize()
             graph = torch.cuda.CUDAGraph()
             with torch.cuda.graph(graph):
-                source = service.encode_ragged(groups.values, groups.ends, **modes)
-                target = service.encode_ragged(groups.out, groups.cut, format="begins_and_counts", **modes)
+                source, target = groups.maps(service, **modes)
                 copy_groups[(1, 38, 12)](tt.tensor_maps(source, block), tt.tensor_maps(target, block), 0, 12, *block)
             for _ in range(100):
-                cuts = sorted(draw.randint(0, 1200) for _ in range(11))
-                groups.sizes = [end - begin for begin, end in zip([0, *cuts], [*cuts, 1200])]
-                groups.begins = [0, *cuts]
-                groups.ends.copy_(torch.tensor([*cuts, 1200]))
-                groups.cut[0].copy_(torch.tensor(groups.begins))
-                groups.cut[1].copy_(torch.tensor(groups.sizes))
-                bits(groups.out).fill_(POISON)
-                bits(groups.values).random_(0, 256)
+                groups.cut_again(draw)
                 graph.replay()
                 self.assertTrue(groups.is_right(), f"{groups.sizes}")
             source.release()
@@ -200,10 +161,11 @@ class Others(unittest.TestCase):
         import gluon_cases
         groups, block = Groups([40, 64, 3], 64, torch.bfloat16, [1, 1, 1]), (gluon_cases.BLOCK, gluon_cases.BLOCK)
         modes = tt.modes("bf16", block)
-        with tmap.MapService(capacity=64) as service, \
-                service.encode_ragged(groups.values, groups.ends, **modes) as source, \
-                service.encode_ragged(groups.out, groups.cut, format="begins_and_counts", **modes) as target:
-            gluon_cases.copy_tile[(3,)](tt.tensor_maps(source, block), tt.tensor_maps(target, block), gluon_cases.BLOCK)
+        with tmap.MapService(capacity=64) as service:
+            source, target = groups.maps(service, **modes)
+            with source, target:
+                gluon_cases.copy_tile[(3,)](tt.tensor_maps(source, block), tt.tensor_maps(target, block),
+                                            gluon_cases.BLOCK)
         self.assertTrue(groups.is_right())
 
     def test_the_sample_of_the_page_runs(self):
