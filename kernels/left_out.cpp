@@ -220,6 +220,10 @@ cudaError_t launch_write_list(const dispatch_call&) {
   return left_out;
 }
 
+cudaError_t launch_prepare(const prepare_call&) {
+  return left_out;
+}
+
 cudaError_t launch_write_returns(const dispatch_call&) {
   return left_out;
 }

@@ -7,7 +7,8 @@
 
 #include <cstdint>
 
-#include "kernels/peer/expert_records.hpp"
+#include "kernels/moe_launch.hpp"
+#include "kernels/peer/protocol_prepare.hpp"
 
 // The kernels of groups of GPUs as plain functions.
 
@@ -51,6 +52,19 @@ cudaError_t launch_write_records(const dispatch_call& call);
 cudaError_t launch_write_choices(const dispatch_call& call);
 /// Makes the list of rows to fetch, and puts scales to their rows.
 cudaError_t launch_write_list(const dispatch_call& call);
+
+/// Describes how one block prepares a dispatch. Its routes are those of given choices, of at most a
+/// tile of `sort_tile` each.
+struct prepare_call {
+  const peer_memory_ref& window;
+  peer::preparation work;
+  const route_call& by_rank;
+  const route_call& by_expert;
+  std::uint64_t patience;
+};
+/// Does all that comes before the fetch of a dispatch, but neither puts scales nor, with scales,
+/// makes the list.
+cudaError_t launch_prepare(const prepare_call& call);
 
 /// Makes the list of results to fetch home. It needs only `window`, `at` and `stream`.
 cudaError_t launch_write_returns(const dispatch_call& call);

@@ -304,24 +304,12 @@ cudaError_t launch_twice(const moe::route_problem& problem, route_work work, con
 route_work work_of(const route_call& call) {
   const moe::route_problem& problem = call.problem;
   route_work work{};
-  sort_work& sort = work.sort;
-  sort.choices = static_cast<std::uint32_t>(problem.tokens * problem.k);
-  sort.experts = problem.experts;
-  sort.k = problem.k;
-  sort.inverse_k = token_finder::inverse(problem.k);
-  sort.alignment = problem.alignment;
-  sort.rows = static_cast<std::uint32_t>(problem.rows);
-  sort.results = call.results;
-  sort.reports = call.reports;
+  work.sort = sort_of(call);
   if (const auto* from = std::get_if<moe::logits>(&problem.choices)) {
     const bool wants_weights = call.results.weights != nullptr || call.results.weight_of_row != nullptr;
     work.scores = {problem.experts, problem.k, *from, wants_weights};
     work.ids = call.results.ids;
     work.weights = call.results.weights;
-  } else {
-    const auto& given = std::get<moe::given_choices>(problem.choices);
-    sort.ids = {given.ids, given.bytes};
-    sort.weights = given.weights;
   }
   return work;
 }

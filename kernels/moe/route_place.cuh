@@ -159,4 +159,23 @@ __device__ inline void place_tile(const sort_work& work, const choice_tile& tile
   detail::write_rows(work, tile, memory, count);
 }
 
+/// Sorts the choices of one tile in a grid of one block, and writes the header. All threads of the
+/// block call it, and synchronise after it.
+__device__ inline void route_in_block(const sort_work& work, const sort_memory& memory, block_header& header) {
+  memory.clear_counts();
+  if (threadIdx.x == 0) header.reset();
+  __syncthreads();
+  const choice_tile tile{0, work.choices, work.ids, work.weights};
+  thread_choices mine;
+  rank_tile(
+      work, tile, memory, 1, [&](std::uint32_t) { return memory.totals_of(0); }, mine);
+  __syncthreads();
+  const std::uint32_t own = threadIdx.x < work.experts ? memory.total(0, threadIdx.x) : 0;
+  const std::uint32_t count = place_experts(work, memory, {own, 0, own});
+  place_tile(work, tile, memory, count, mine, header);
+  if (work.reports.header == nullptr) return;
+  __syncthreads();
+  if (threadIdx.x == 0) *work.reports.header = header.value();
+}
+
 }  // namespace tmap::kernels

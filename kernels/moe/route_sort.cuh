@@ -17,6 +17,7 @@
 #include <cuda/ptx>
 
 #include <cstdint>
+#include <variant>
 
 #include "kernels/batch/block_header.cuh"
 #include "kernels/batch/scan.cuh"
@@ -162,6 +163,27 @@ class token_finder {
   std::uint32_t rest_;
   std::uint32_t inverse_;
 };
+
+/// Describes how the choices of a route are sorted, by one block until the caller changes that. It
+/// has choices only if they are given.
+inline sort_work sort_of(const route_call& call) {
+  const moe::route_problem& problem = call.problem;
+  sort_work sort{};
+  sort.choices = static_cast<std::uint32_t>(problem.tokens * problem.k);
+  sort.block_choices = sort.choices;
+  sort.experts = problem.experts;
+  sort.k = problem.k;
+  sort.inverse_k = token_finder::inverse(problem.k);
+  sort.alignment = problem.alignment;
+  sort.rows = static_cast<std::uint32_t>(problem.rows);
+  sort.results = call.results;
+  sort.reports = call.reports;
+  if (const auto* given = std::get_if<moe::given_choices>(&problem.choices)) {
+    sort.ids = {given->ids, given->bytes};
+    sort.weights = given->weights;
+  }
+  return sort;
+}
 
 namespace detail {
 

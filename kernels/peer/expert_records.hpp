@@ -64,32 +64,41 @@ struct token_choices {
   std::uint64_t scale_pitch;
 };
 
-/// Writes the rank of each choice of a token.
-template <class Link>
-TMAP_HOST_DEVICE void write_ranks(Link& link, const expert_arrays& at, const token_choices& given,
-                                  std::uint32_t token) {
-  static_assert(max_group_ranks <= 32);
-  std::uint32_t seen = 0;
-  for (std::uint32_t j = 0; j < at.k; ++j) {
-    const std::uint64_t choice = std::uint64_t{token} * at.k + j;
-    const std::uint32_t rank = static_cast<std::uint32_t>(given.ids[choice]) / at.experts;  // none is far above
-    const bool is_new = rank < link.ranks() && (seen >> rank & 1) == 0;
-    if (is_new) seen |= 1u << rank;
-    link.store(link.rank(), word_at(at.rank_of_choice, choice), is_new ? rank : none);
-  }
+/// Names one of several threads, or warps, that share items.
+struct worker {
+  std::uint64_t number;
+  std::uint64_t count;
+};
+
+/// Runs `use` on this worker's share of so many items.
+template <class Use>
+TMAP_HOST_DEVICE void share(const worker& mine, std::uint64_t items, const Use& use) {
+  for (std::uint64_t i = mine.number; i < items; i += mine.count) use(i);
 }
 
-/// Returns the rank that record `i` of a token goes to.
+/// Writes the rank of a choice.
 template <class Link>
-[[nodiscard]] TMAP_HOST_DEVICE std::uint32_t rank_of_record(Link& link, const expert_arrays& at, std::uint32_t token,
-                                                            std::uint32_t i) {
-  const std::uint64_t first = std::uint64_t{token} * at.k;
-  for (std::uint32_t j = 0; j < at.k; ++j) {
-    if (link.load(link.rank(), word_at(at.record_of_choice, first + j)) == i) {
-      return link.load(link.rank(), word_at(at.rank_of_choice, first + j));
-    }
+TMAP_HOST_DEVICE void write_rank(Link& link, const expert_arrays& at, const token_choices& given,
+                                 std::uint64_t choice) {
+  const auto rank_of = [&](std::uint64_t i) {
+    return static_cast<std::uint32_t>(given.ids[i]) / at.experts;  // none is far above
+  };
+  const std::uint32_t rank = rank_of(choice);
+  bool is_new = rank < link.ranks();
+  for (std::uint64_t i = choice / at.k * at.k; i < choice; ++i) is_new &= rank_of(i) != rank;
+  link.store(link.rank(), word_at(at.rank_of_choice, choice), is_new ? rank : none);
+}
+
+/// Returns the rank that record `i` goes to.
+template <class Link>
+[[nodiscard]] TMAP_HOST_DEVICE std::uint32_t rank_of_record(Link& link, const expert_arrays& at, std::uint64_t i) {
+  std::uint32_t rank = 0;
+  std::uint64_t end = 0;
+  for (; rank < link.ranks(); ++rank) {
+    end += link.load(link.rank(), word_at(at.departed, rank));
+    if (i < end) break;
   }
-  return none;
+  return rank;
 }
 
 /// Returns a word of a record of a token for a rank.
@@ -113,6 +122,23 @@ template <class Link>
 TMAP_HOST_DEVICE void write_record(Link& link, const expert_arrays& at, const token_choices& given, std::uint32_t i,
                                    std::uint32_t token, std::uint32_t rank, std::uint32_t word) {
   link.store(link.rank(), record_word(at, at.departing, i, word), word_of_record(at, given, token, rank, word));
+}
+
+/// Writes the records, unless the last verdict in the window is a failure: others may then still
+/// read those that are there. Each warp writes a record, a word with each lane.
+template <class Link>
+TMAP_HOST_DEVICE void write_records(Link& link, const expert_arrays& at, const token_choices& given,
+                                    std::uint64_t departures, const worker& warp, const worker& lane) {
+  const std::uint32_t me = link.rank();
+  if (verdict_of(link.load(me, offsetof(window_header, verdict))).status != peer_status::ok) return;
+  share(warp, departures, [&](std::uint64_t i) {
+    const std::uint32_t token = link.load(me, word_at(at.token_of_record, i));
+    if (token >= at.tokens) return;  // no record
+    const std::uint32_t rank = rank_of_record(link, at, i);
+    share(lane, record_words(at.k, at.scales), [&](std::uint64_t word) {
+      write_record(link, at, given, static_cast<std::uint32_t>(i), token, rank, static_cast<std::uint32_t>(word));
+    });
+  });
 }
 
 /// Returns how many records came: none unless the exchange of records ended well.
@@ -150,6 +176,22 @@ TMAP_HOST_DEVICE void write_entry(Link& link, const expert_arrays& at, std::uint
     value = link.load(me, word_at(at.places, i * at.k + word - 1));
   }
   link.store(me, word_at(at.list, i * entry_words(at.k) + word), value);
+}
+
+/// Makes choices of the records that came.
+template <class Link>
+TMAP_HOST_DEVICE void write_choices(Link& link, const expert_arrays& at, const worker& thread) {
+  const std::uint32_t total = count_arrived(link, at);
+  if (thread.number == 0) link.store(link.rank(), at.total, total);
+  share(thread, std::uint64_t{at.arrivals} * at.k, [&](std::uint64_t i) { write_choice(link, at, i, total); });
+}
+
+/// Makes the list of rows to fetch.
+template <class Link>
+TMAP_HOST_DEVICE void write_list(Link& link, const expert_arrays& at, const worker& thread) {
+  const std::uint32_t words = entry_words(at.k);
+  share(thread, std::uint64_t{link.load(link.rank(), at.total)} * words,
+        [&](std::uint64_t i) { write_entry(link, at, i / words, static_cast<std::uint32_t>(i % words)); });
 }
 
 /// Writes how many results come home from each rank: one for each choice of each record, if it has

@@ -27,11 +27,15 @@ struct dispatch_work {
   float* row_scales;
 };
 
-__device__ std::uint64_t first_item() {
-  return std::uint64_t{blockIdx.x} * blockDim.x + threadIdx.x;
+/// Returns this thread among those of the grid.
+__device__ peer::worker thread_of_grid() {
+  return {std::uint64_t{blockIdx.x} * blockDim.x + threadIdx.x, std::uint64_t{gridDim.x} * blockDim.x};
 }
-__device__ std::uint64_t all_threads() {
-  return std::uint64_t{gridDim.x} * blockDim.x;
+__device__ peer::worker warp_of(const peer::worker& thread) {
+  return {thread.number / device::warp_lanes, thread.count / device::warp_lanes};
+}
+__device__ peer::worker lane_of_warp() {
+  return {threadIdx.x % device::warp_lanes, device::warp_lanes};
 }
 
 /// Lets the next kernel get ready, and waits for the work of the one before.
@@ -44,40 +48,22 @@ __global__ void __launch_bounds__(plan_threads)
     write_ranks_kernel(const __grid_constant__ peer_memory_ref window, const __grid_constant__ dispatch_work work) {
   wait_for_kernel_before();
   peer_link link(window);
-  for (std::uint64_t token = first_item(); token < work.at.tokens; token += all_threads()) {
-    peer::write_ranks(link, work.at, work.given, static_cast<std::uint32_t>(token));
-  }
+  peer::share(thread_of_grid(), std::uint64_t{work.at.tokens} * work.at.k,
+              [&](std::uint64_t choice) { peer::write_rank(link, work.at, work.given, choice); });
 }
 
-/// Each warp writes a record.
 __global__ void __launch_bounds__(plan_threads)
     write_records_kernel(const __grid_constant__ peer_memory_ref window, const __grid_constant__ dispatch_work work) {
   wait_for_kernel_before();
   peer_link link(window);
-  const std::uint32_t me = link.rank();
-  const auto free = peer::verdict_of(link.load(me, offsetof(peer::window_header, verdict)));
-  if (free.status != peer_status::ok) return;
-  const std::uint32_t words = peer::record_words(work.at.k, work.at.scales);
-  for (std::uint64_t i = first_item() / device::warp_lanes; i < work.departures;
-       i += all_threads() / device::warp_lanes) {
-    const std::uint32_t token = link.load(me, peer::word_at(work.at.token_of_record, i));
-    if (token >= work.at.tokens) continue;  // no record
-    const auto record = static_cast<std::uint32_t>(i);
-    const std::uint32_t rank = peer::rank_of_record(link, work.at, token, record);
-    for (std::uint32_t word = threadIdx.x % device::warp_lanes; word < words; word += device::warp_lanes) {
-      peer::write_record(link, work.at, work.given, record, token, rank, word);
-    }
-  }
+  peer::write_records(link, work.at, work.given, work.departures, warp_of(thread_of_grid()), lane_of_warp());
 }
 
 __global__ void __launch_bounds__(plan_threads)
     write_choices_kernel(const __grid_constant__ peer_memory_ref window, const __grid_constant__ dispatch_work work) {
   wait_for_kernel_before();
   peer_link link(window);
-  const std::uint32_t total = peer::count_arrived(link, work.at);
-  if (first_item() == 0) link.store(link.rank(), work.at.total, total);
-  const std::uint64_t choices = std::uint64_t{work.at.arrivals} * work.at.k;
-  for (std::uint64_t i = first_item(); i < choices; i += all_threads()) peer::write_choice(link, work.at, i, total);
+  peer::write_choices(link, work.at, thread_of_grid());
 }
 
 /// Puts one scale of a record to all rows of its token.
@@ -96,27 +82,23 @@ __global__ void __launch_bounds__(plan_threads)
     write_list_kernel(const __grid_constant__ peer_memory_ref window, const __grid_constant__ dispatch_work work) {
   wait_for_kernel_before();
   peer_link link(window);
-  const std::uint32_t total = link.load(link.rank(), work.at.total);
-  const std::uint32_t words = peer::entry_words(work.at.k);
-  for (std::uint64_t i = first_item(); i < std::uint64_t{total} * words; i += all_threads()) {
-    peer::write_entry(link, work.at, i / words, static_cast<std::uint32_t>(i % words));
-  }
+  peer::write_list(link, work.at, thread_of_grid());
   if (work.row_scales == nullptr) return;
-  for (std::uint64_t i = first_item(); i < std::uint64_t{total} * work.at.scales; i += all_threads()) {
+  const std::uint32_t total = link.load(link.rank(), work.at.total);
+  peer::share(thread_of_grid(), std::uint64_t{total} * work.at.scales, [&](std::uint64_t i) {
     put_scale(link, work, i / work.at.scales, static_cast<std::uint32_t>(i % work.at.scales));
-  }
+  });
 }
 
 __global__ void __launch_bounds__(plan_threads)
     write_returns_kernel(const __grid_constant__ peer_memory_ref window, const __grid_constant__ dispatch_work work) {
   wait_for_kernel_before();
   peer_link link(window);
-  const auto rank = static_cast<std::uint32_t>(first_item());
-  if (rank < link.ranks()) peer::write_return_count(link, work.at, rank);
-  const std::uint64_t choices = std::uint64_t{work.at.tokens} * work.at.k;
-  for (std::uint64_t i = first_item(); i < choices; i += all_threads()) {
-    peer::write_return(link, work.at, static_cast<std::uint32_t>(i));
-  }
+  const peer::worker mine = thread_of_grid();
+  peer::share(mine, link.ranks(),
+              [&](std::uint64_t rank) { peer::write_return_count(link, work.at, static_cast<std::uint32_t>(rank)); });
+  peer::share(mine, std::uint64_t{work.at.tokens} * work.at.k,
+              [&](std::uint64_t choice) { peer::write_return(link, work.at, static_cast<std::uint32_t>(choice)); });
 }
 
 /// Runs in each of the blocks that share a fetch. They must all run at the same time.
@@ -128,6 +110,7 @@ __global__ void __launch_bounds__(1)
   __shared__ peer::fetch_piece pieces[peer::most_fetch_stages];
   for (tile_barrier& each : gets) each.init(1);
   device::fence_barrier_init();
+  cudaGridDependencySynchronize();
   peer::fetch_request request = given;
   request.call.block = blockIdx.x;
   request.call.blocks = gridDim.x;
@@ -161,11 +144,11 @@ cudaError_t load_dispatch_kernels() {
   if (code == cudaSuccess) code = load(write_list_kernel);
   if (code == cudaSuccess) code = load(write_returns_kernel);
   if (code == cudaSuccess) code = load(fetch_kernel);
-  return code;
+  return code == cudaSuccess ? load_prepare_kernel() : code;
 }
 
 cudaError_t launch_write_ranks(const dispatch_call& call) {
-  return launch_items(write_ranks_kernel, call, call.at.tokens);
+  return launch_items(write_ranks_kernel, call, std::uint64_t{call.at.tokens} * call.at.k);
 }
 
 cudaError_t launch_write_records(const dispatch_call& call) {
@@ -190,7 +173,7 @@ cudaError_t launch_fetch(const peer_memory_ref& window, const peer::fetch_reques
   launch_size size{request.call.blocks, 1};
   size.shared_bytes = request.call.stages * request.call.staging_bytes + list_bytes(request.places);
   size.most_shared_bytes = most_fetch_bytes;
-  return plain_launch(fetch_kernel, size, stream, window, request, patience);
+  return launch_behind(fetch_kernel, size, stream, window, request, patience);
 }
 
 }  // namespace tmap::kernels

@@ -20,5 +20,7 @@ cudaError_t plain_launch(void (*kernel)(Parameters...), const launch_size& size,
 
 /// Loads the kernels of dispatches (experts.cu).
 cudaError_t load_dispatch_kernels();
+/// Loads the kernel that prepares few tokens (prepare.cu).
+cudaError_t load_prepare_kernel();
 
 }  // namespace tmap::kernels

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstddef>
 
+#include "kernels/moe_launch.hpp"
 #include "kernels/peer_launch.hpp"
 #include "lib/batch/workspace.hpp"
 
@@ -38,6 +39,10 @@ moe::route_problem arriving_route(const shape& sizes, std::uint32_t ranks, const
   made.alignment = sizes.alignment;
   made.rows = sizes.rows;
   return made;
+}
+
+bool are_few(const shape& sizes) {
+  return std::max(sizes.tokens, sizes.arrivals) * sizes.k <= kernels::sort_tile;
 }
 
 result<places> place(const shape& sizes, std::uint32_t ranks) {

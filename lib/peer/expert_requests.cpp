@@ -72,6 +72,14 @@ exchange_request call_parts::records() const {
   return made;
 }
 
+exchange_request call_parts::few_records() const {
+  exchange_request made = records();
+  made.staging_bytes = 16384;
+  made.stages = 4;
+  made.blocks = 1;
+  return made;
+}
+
 /// Returns what all fetches have in common. Rows are smaller than the pieces of an exchange, so
 /// there are more stages.
 fetch_request call_parts::fetching(std::uint32_t row_bytes) const {

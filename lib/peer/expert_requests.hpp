@@ -43,6 +43,8 @@ class call_parts {
 
   kernels::peer::expert_arrays arrays() const;
   kernels::peer::exchange_request records() const;
+  /// Returns the same by one block, which needs shared memory for other things, too.
+  kernels::peer::exchange_request few_records() const;
   kernels::peer::fetch_request rows_of(const dispatch_problem& problem) const;
   kernels::peer::exchange_request sums() const;
   /// Returns to all owners of tokens where their rows are.

@@ -48,15 +48,32 @@ result<void> load_kernels(const shape& sizes) {
   return {};
 }
 
+moe::route_problem by_rank(const call_parts& call) {
+  return departing_route(call.sizes(), call.ranks(), call.part<std::int32_t>(call.at().rank_of_choice));
+}
+moe::route_results sorted_by_rank(const call_parts& call) {
+  return {.counts = call.part<std::int32_t>(call.at().departed),
+          .row_of_choice = call.part<std::int32_t>(call.at().record_of_choice),
+          .token_of_row = call.part<std::int32_t>(call.at().token_of_record)};
+}
+moe::route_problem by_expert(const call_parts& call) {
+  return arriving_route(call.sizes(), call.ranks(), call.part<std::int32_t>(call.at().ids),
+                        call.part<float>(call.at().weights));
+}
+moe::route_results sorted_by_expert(const call_parts& call, const dispatch_problem& problem) {
+  return {.counts = problem.counts,
+          .begins = problem.begins,
+          .ends = problem.ends,
+          .row_of_choice = call.part<std::int32_t>(call.at().row_of_choice),
+          .weight_of_row = problem.weight_of_row};
+}
+
 /// Sorts this rank's tokens by rank, and writes their records.
 result<void> depart(const call_parts& call, const kernels::dispatch_call& work) {
   if (call.sizes().tokens != 0) TMAP_TRY_CUDA(kernels::launch_write_ranks(work));
-  const moe::route_problem by_rank =
-      departing_route(call.sizes(), call.ranks(), call.part<std::int32_t>(call.at().rank_of_choice));
-  const moe::route_results sorted{.counts = call.part<std::int32_t>(call.at().departed),
-                                  .row_of_choice = call.part<std::int32_t>(call.at().record_of_choice),
-                                  .token_of_row = call.part<std::int32_t>(call.at().token_of_record)};
-  if (const auto routed = moe::route(by_rank, sorted, call.route_run(nullptr)); !routed) return routed;
+  if (const auto routed = moe::route(by_rank(call), sorted_by_rank(call), call.route_run(nullptr)); !routed) {
+    return routed;
+  }
   if (call.sizes().tokens != 0) TMAP_TRY_CUDA(kernels::launch_write_records(work));
   return {};
 }
@@ -64,18 +81,38 @@ result<void> depart(const call_parts& call, const kernels::dispatch_call& work) 
 /// Sorts what came by expert, and makes the list of rows to fetch.
 result<void> arrive(const call_parts& call, const kernels::dispatch_call& work, const dispatch_problem& problem) {
   TMAP_TRY_CUDA(kernels::launch_write_choices(work));
-  const moe::route_problem by_expert = arriving_route(
-      call.sizes(), call.ranks(), call.part<std::int32_t>(call.at().ids), call.part<float>(call.at().weights));
-  const moe::route_results sorted{.counts = problem.counts,
-                                  .begins = problem.begins,
-                                  .ends = problem.ends,
-                                  .row_of_choice = call.part<std::int32_t>(call.at().row_of_choice),
-                                  .weight_of_row = problem.weight_of_row};
-  if (const auto routed = moe::route(by_expert, sorted, call.route_run(call.part<batch_header>(call.at().header)));
-      !routed) {
-    return routed;
-  }
+  const moe::run sorting = call.route_run(call.part<batch_header>(call.at().header));
+  if (const auto routed = moe::route(by_expert(call), sorted_by_expert(call, problem), sorting); !routed) return routed;
   TMAP_TRY_CUDA(kernels::launch_write_list(work));
+  return {};
+}
+
+/// Does all that comes before the fetch, a kernel for each step.
+result<void> prepare_many(const call_parts& call, const kernels::dispatch_call& work, const dispatch_problem& problem) {
+  TMAP_TRY_CUDA(kernels::launch_await_credits(call.window(), call.patience(), call.stream()));
+  if (const auto departed = depart(call, work); !departed) return departed;
+  TMAP_TRY_CUDA(kernels::launch_exchange(call.window(), call.records(), call.patience(), call.stream()));
+  return arrive(call, work, problem);
+}
+
+/// Does the same in one block. Many scales need more blocks.
+result<void> prepare_few(const call_parts& call, const kernels::dispatch_call& work, const dispatch_problem& problem) {
+  const moe::route_problem leaving = by_rank(call);
+  moe::route_problem coming = by_expert(call);
+  coming.rows = call.rows();
+  const moe::route_results left = sorted_by_rank(call), came = sorted_by_expert(call, problem);
+  const reported_call reported{batch_call::moe_route, coming.tokens * coming.k, fault_check::off, call.stream()};
+  const auto prepared = report_call(reported, [&](const fault_sink& faults) -> result<void> {
+    const kernels::choice_reports reports{nullptr, call.part<batch_header>(call.at().header), faults};
+    TMAP_TRY_CUDA(kernels::launch_prepare({call.window(),
+                                           {work.at, work.given, work.departures, call.few_records(), !work.row_scales},
+                                           {leaving, left, {}, {}, call.stream()},
+                                           {coming, came, {}, reports, call.stream()},
+                                           call.patience()}));
+    return {};
+  });
+  if (!prepared) return prepared;
+  if (work.row_scales != nullptr) TMAP_TRY_CUDA(kernels::launch_write_list(work));
   return {};
 }
 
@@ -88,10 +125,8 @@ result<void> dispatch(const call_parts& call, const dispatch_problem& problem) {
                                     departures(call.sizes(), call.ranks()),
                                     call.sizes().scales == 0 ? nullptr : problem.out_scales,
                                     call.stream()};
-  TMAP_TRY_CUDA(kernels::launch_await_credits(call.window(), call.patience(), call.stream()));
-  if (const auto departed = depart(call, work); !departed) return departed;
-  TMAP_TRY_CUDA(kernels::launch_exchange(call.window(), call.records(), call.patience(), call.stream()));
-  if (const auto arrived = arrive(call, work, problem); !arrived) return arrived;
+  const auto prepared = are_few(call.sizes()) ? prepare_few(call, work, problem) : prepare_many(call, work, problem);
+  if (!prepared) return prepared;
   TMAP_TRY_CUDA(kernels::launch_fetch(call.window(), call.rows_of(problem), call.patience(), call.stream()));
   return {};
 }

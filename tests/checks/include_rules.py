@@ -48,7 +48,7 @@ LAYERS = {
     "kernels/gemm": LAUNCHING + ["kernels/batch/", "kernels/gemm_launch.hpp"],
     "kernels/hazards": LAUNCHING,
     "kernels/moe": LAUNCHING + ["kernels/batch/", "kernels/values/", "kernels/moe_launch.hpp"],
-    "kernels/peer": LAUNCHING + ["kernels/peer_launch.hpp"],
+    "kernels/peer": LAUNCHING + ["kernels/batch/", "kernels/moe/", "kernels/moe_launch.hpp", "kernels/peer_launch.hpp"],
     "kernels/ragged": LAUNCHING + ["kernels/batch/", "kernels/values/", "kernels/ragged_launch.hpp"],
     "kernels/values": ["tmap/"],
     "apps": ["tmap/"],

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <functional>
@@ -8,7 +9,7 @@
 #include <optional>
 #include <vector>
 
-#include "kernels/peer/expert_records.hpp"
+#include "kernels/peer/protocol_prepare.hpp"
 #include "peer/exchange_case.hpp"
 
 // Dispatches and combines over the model. Every row and every sum is checked against the definition
@@ -41,6 +42,7 @@ struct experts_case {
   std::uint32_t staging_bytes{16};
   std::optional<std::uint32_t> odd_rank{};  ///< a rank whose sizes differ from those of the others
   bool returns_rows{false};                 ///< results come home one by one, not as sums
+  std::uint32_t threads{0};                 ///< of the block that prepares few tokens; 0: each step is a kernel
 };
 
 inline constexpr std::uint64_t experts_deadline = 100;
@@ -96,12 +98,12 @@ struct expert_windows {
   std::uint64_t end_{peer_header_bytes};
 };
 
-/// Runs one block of one rank.
+/// Runs one thread of a block of one rank. The first thread alone does what is not shared.
 template <class Link>
 class experts_body {
  public:
-  experts_body(const experts_case& given, std::uint32_t block, verdict_lists& verdicts)
-      : case_(given), in_(given), block_(block), verdicts_(verdicts) {}
+  experts_body(const experts_case& given, std::uint32_t block, std::uint32_t thread, verdict_lists& verdicts)
+      : case_(given), in_(given), block_(block), thread_(thread), verdicts_(verdicts) {}
 
   void operator()(ranks::model_link& sound) const {
     Link link(sound);
@@ -114,40 +116,42 @@ class experts_body {
  private:
   template <class Run>
   void alone(Link& link, const Run& run) const {
-    if (block_ == 0) run();
+    if (leads()) run();
     link.end_kernel();
   }
   void end(Link& link, const peer_verdict& verdict) const {
     link.end_kernel();
     link.expect(link.now() <= experts_deadline, "the call ends by its deadline");
-    if (block_ == 0) verdicts_[link.rank()].push_back(verdict);
+    if (leads()) verdicts_[link.rank()].push_back(verdict);
   }
+  bool leads() const { return block_ == 0 && thread_ == 0; }
 
-  static peer_verdict fetch(Link& link, const fetch_request& request) {
+  peer_verdict fetch(Link& link, const fetch_request& request) const {
+    if (thread_ != 0) return {};
     std::array<kernels::peer::fetch_piece, kernels::peer::most_fetch_stages> pieces;
     return kernels::peer::fetch(link, request, pieces.data(), experts_deadline);
   }
+  peer_verdict exchange(Link& link, const exchange_request& request) const {
+    return thread_ == 0 ? kernels::peer::exchange(link, request, experts_deadline) : peer_verdict{};
+  }
 
   void dispatch(Link& link, std::uint32_t call) const {
-    alone(link, [&] { depart(link, call); });
-    static_cast<void>(kernels::peer::exchange(link, records_request(link.rank()), experts_deadline));
-    link.end_kernel();
-    alone(link, [&] { arrive(link); });
+    case_.threads == 0 ? prepare_many(link, call) : prepare_few(link, call);
     const peer_verdict verdict = fetch(link, rows_request());
     end(link, verdict);
-    if (block_ == 0 && verdict.status == peer_status::ok) check_rows(link, call);
+    if (leads() && verdict.status == peer_status::ok) check_rows(link, call);
   }
   void combine(Link& link, std::uint32_t call) const {
     if (case_.returns_rows) return combine_rows(link, call);
     alone(link, [&] { add_up(link, call); });
-    const peer_verdict verdict = kernels::peer::exchange(link, sums_request(), experts_deadline);
+    const peer_verdict verdict = exchange(link, sums_request());
     end(link, verdict);
-    if (block_ == 0 && verdict.status == peer_status::ok) check_returned(link, call);
+    if (leads() && verdict.status == peer_status::ok) check_returned(link, call);
   }
 
   void combine_rows(Link& link, std::uint32_t call) const {
     alone(link, [&] { multiply(link, call); });
-    static_cast<void>(kernels::peer::exchange(link, lists_request(), experts_deadline));
+    static_cast<void>(exchange(link, lists_request()));
     link.end_kernel();
     alone(link, [&] {
       for (std::uint32_t rank = 0; rank < case_.ranks; ++rank) write_return_count(link, in_.at, rank);
@@ -155,7 +159,7 @@ class experts_body {
     });
     const peer_verdict verdict = fetch(link, results_request());
     end(link, verdict);
-    if (block_ == 0 && verdict.status == peer_status::ok) check_landed(link, call);
+    if (leads() && verdict.status == peer_status::ok) check_landed(link, call);
   }
 
   exchange_request request(std::uint64_t rows, std::uint32_t row_bytes, std::uint32_t sent, std::uint64_t out,
@@ -234,36 +238,100 @@ class experts_body {
     return ((call + 1) * 16 + from) * 64 + token + 1;
   }
 
-  /// Makes room, and then writes rows and records.
-  void depart(Link& link, std::uint32_t call) const {
+  void prepare_many(Link& link, std::uint32_t call) const {
+    alone(link, [&] { depart(link, call); });
+    static_cast<void>(exchange(link, records_request(link.rank())));
+    link.end_kernel();
+    alone(link, [&] { arrive(link); });
+  }
+  /// After a combine without success, `x` may be overwritten once all ranks have pulled it.
+  void prepare_few(Link& link, std::uint32_t call) const {
+    alone(link, [&] {
+      const std::uint32_t last = link.load(link.rank(), offsetof(detail::peer::window_header, verdict));
+      if (detail::peer::verdict_of(last).status == peer_status::ok || has_credits(link)) write_rows(link, call);
+    });
+    if (block_ == 0) {
+      const given_ids ids = choices(call, link.rank());
+      const kernels::peer::worker mine{thread_, case_.threads};
+      const kernels::peer::preparation work{in_.at, of(ids), case_.tokens * case_.ranks,
+                                            records_of_one_block(link.rank()), true};
+      sorts sorted{*this, link};
+      kernels::peer::prepare(link, work, {mine, mine, {0, 1}}, sorted, experts_deadline);
+    }
+    link.end_kernel();
+  }
+  exchange_request records_of_one_block(std::uint32_t rank) const {
+    exchange_request made = records_request(rank);
+    made.blocks = 1;
+    return made;
+  }
+
+  using given_ids = std::array<std::int32_t, 64>;
+  given_ids choices(std::uint32_t call, std::uint32_t rank) const {
+    given_ids ids{};
+    for (std::uint32_t i = 0; i < case_.tokens * case_.k; ++i) {
+      ids.at(i) = case_.chosen(call, rank, i / case_.k, i % case_.k);
+    }
+    return ids;
+  }
+  static kernels::peer::token_choices of(const given_ids& ids) { return {ids.data(), nullptr, nullptr, 0}; }
+
+  static bool has_credits(Link& link) {
     const peer_verdict free = detail::peer::report(link, kernels::peer::await_credits(link, experts_deadline));
-    if (free.status != peer_status::ok) return;
+    return free.status == peer_status::ok;
+  }
+  void write_rows(Link& link, std::uint32_t call) const {
     const std::uint32_t me = link.rank();
     for (std::uint32_t token = 0; token < case_.tokens; ++token) {
       const std::uint64_t row = in_.x + std::uint64_t{token} * case_.row_bytes;
       link.store(me, row, value(call, me, token));
       link.store(me, row + case_.row_bytes - 4, ~value(call, me, token));
     }
-    std::array<std::int32_t, 64> ids{};
-    for (std::uint32_t i = 0; i < case_.tokens * case_.k; ++i) {
-      ids.at(i) = case_.chosen(call, me, i / case_.k, i % case_.k);
+  }
+  /// Makes room, and then writes rows and records.
+  void depart(Link& link, std::uint32_t call) const {
+    if (!has_credits(link)) return;
+    write_rows(link, call);
+    const given_ids ids = choices(call, link.rank());
+    for (std::uint32_t i = 0; i < case_.tokens * case_.k; ++i) write_rank(link, in_.at, of(ids), i);
+    sort_by_rank(link);
+    write_records(link, in_.at, of(ids), case_.tokens * case_.ranks, {0, 1}, {0, 1});
+  }
+  /// Makes the list of what came.
+  void arrive(Link& link) const {
+    write_choices(link, in_.at, {0, 1});
+    sort_by_expert(link);
+    write_list(link, in_.at, {0, 1});
+  }
+
+  /// Stands in for the routes of `prepare`.
+  struct sorts {
+    const experts_body& body;
+    Link& link;
+
+    void by_rank() const {
+      if (body.thread_ == 0) body.sort_by_rank(link);
     }
-    const kernels::peer::token_choices given{ids.data(), nullptr, nullptr, 0};
-    for (std::uint32_t token = 0; token < case_.tokens; ++token) write_ranks(link, in_.at, given, token);
+    void by_expert() const {
+      if (body.thread_ == 0) body.sort_by_expert(link);
+    }
+  };
+  void sort_by_rank(Link& link) const {
     const std::uint64_t records = case_.tokens * case_.ranks;
+    for (std::uint64_t i = 0; i < records; ++i) {
+      link.store(link.rank(), word_at(in_.at.token_of_record, i), kernels::peer::none);
+    }
     sort(link, {in_.at.rank_of_choice, case_.tokens * case_.k, case_.ranks, 1, records, in_.at.record_of_choice,
                 in_.at.departed});
-    write_records(link, given);
-  }
-  void write_records(Link& link, const kernels::peer::token_choices& given) const {
     for (std::uint32_t choice = 0; choice < case_.tokens * case_.k; ++choice) {
       const std::uint32_t i = link.load(link.rank(), word_at(in_.at.record_of_choice, choice));
-      if (i == kernels::peer::none) continue;
-      const std::uint32_t token = choice / case_.k, rank = rank_of_record(link, in_.at, token, i);
-      for (std::uint32_t word = 0; word < kernels::peer::record_words(case_.k, 0); ++word) {
-        write_record(link, in_.at, given, i, token, rank, word);
-      }
+      if (i != kernels::peer::none) link.store(link.rank(), word_at(in_.at.token_of_record, i), choice / case_.k);
     }
+  }
+  void sort_by_expert(Link& link) const {
+    const std::uint32_t lost = sort(
+        link, {in_.at.ids, case_.arrivals * case_.k, case_.experts, case_.alignment, case_.rows, in_.at.places, 0});
+    link.store(link.rank(), in_.lacking, lost);
   }
 
   /// Describes what `route` does on a GPU: choices by expert, in their order.
@@ -300,20 +368,6 @@ class experts_body {
       link.store(me, word_at(work.places, i), has_row ? static_cast<std::uint32_t>(row) : kernels::peer::none);
     }
     return lost;
-  }
-
-  /// Makes the list of what came.
-  void arrive(Link& link) const {
-    const std::uint32_t me = link.rank(), total = count_arrived(link, in_.at);
-    link.store(me, in_.at.total, total);
-    for (std::uint64_t i = 0; i < std::uint64_t{case_.arrivals} * case_.k; ++i) write_choice(link, in_.at, i, total);
-    const std::uint32_t lost = sort(
-        link, {in_.at.ids, case_.arrivals * case_.k, case_.experts, case_.alignment, case_.rows, in_.at.places, 0});
-    link.store(me, in_.lacking, lost);
-    for (std::uint64_t i = 0; i < total; ++i) {
-      for (std::uint32_t word = 0; word < kernels::peer::entry_words(case_.k); ++word)
-        write_entry(link, in_.at, i, word);
-    }
   }
 
   bool is_mine(std::uint32_t id, std::uint32_t rank) const { return id / case_.experts == rank; }
@@ -402,6 +456,7 @@ class experts_body {
   const experts_case case_;
   const expert_windows in_;
   std::uint32_t block_;
+  std::uint32_t thread_;
   verdict_lists& verdicts_;
 };
 
@@ -413,7 +468,11 @@ ranks::program experts_program(const experts_case& given, const verdict_check& c
   made.ranks = given.ranks;
   for (std::uint32_t rank = 0; rank < given.ranks; ++rank) {
     for (std::uint32_t block = 0; block < given.blocks; ++block) {
-      made.threads.push_back({rank, rank * given.blocks + block, experts_body<Link>(given, block, *verdicts)});
+      const std::uint32_t threads = block == 0 ? std::max(given.threads, 1u) : 1;
+      for (std::uint32_t thread = 0; thread < threads; ++thread) {
+        made.threads.push_back(
+            {rank, rank * given.blocks + block, experts_body<Link>(given, block, thread, *verdicts)});
+      }
     }
   }
   made.begin = [verdicts, given] { verdicts->assign(given.ranks, {}); };

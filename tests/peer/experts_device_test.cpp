@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "kernels/moe_launch.hpp"
 #include "moe/moe_reference.hpp"
 #include "peer/ranks_on_gpus.hpp"
 #include "support/run_seed.hpp"
@@ -99,6 +100,16 @@ class experts_on_gpus : public ranks_on_gpus {
       arrays_.push_back(std::make_unique<arrays_of_rank>(shape_of(rank), count()));
     }
     TMAP_ASSERT_CUDA(cudaDeviceSynchronize());
+  }
+
+  /// Prepares room for so many arrivals that a dispatch takes a kernel for each step. All results
+  /// stay as they are.
+  void prepare_for_many() {
+    sizes_.arrivals = all_tokens();
+    if (sizes_.experts == 0) sizes_.experts = 4 * count();
+    if (sizes_.rows == 0) sizes_.rows = row_count(sizes_, count());
+    sizes_.arrivals = std::max<std::uint64_t>(sizes_.arrivals, kernels::sort_tile / sizes_.k + 1);
+    prepare();
   }
 
   gemm::matrix rows_at(std::uint32_t rank, std::uint64_t offset, std::uint64_t pitch) const {
@@ -279,14 +290,22 @@ class experts_on_gpus : public ranks_on_gpus {
       expect_all();
     }
   }
-  /// Expects that a call ends with too little room at rank 1, writes no row, and that the next call
-  /// is good again.
+  /// Runs dispatches of few tokens and of many.
+  void run_both_ways(std::uint32_t calls) {
+    sizes_.arrivals = sizes_.rows = 0;
+    prepare();
+    run_calls(calls);
+    SCOPED_TRACE("room for many");
+    prepare_for_many();
+    run_calls(calls);
+  }
+  /// Expects that a call ends with too little room at the last rank, and writes no row.
   void expect_overflow() {
     draw_all();
     for (std::uint32_t rank = 0; rank < count(); ++rank) enqueue(rank);
     for (std::uint32_t rank = 0; rank < count(); ++rank) {
       expect_status(rank, status::peer_overflow);
-      EXPECT_EQ(outcome(rank).error().found, 1u);
+      EXPECT_EQ(outcome(rank).error().found, count() - 1);
       const words rows = download(rank, out_begin, row_count(sizes_, count()) * sizes_.row_bytes / 4);
       EXPECT_TRUE(rows == words(rows.size(), untouched)) << "rows were written";
     }
@@ -294,7 +313,6 @@ class experts_on_gpus : public ranks_on_gpus {
 
   /// Captures both calls of each rank, and replays them with other routes.
   void replay_graphs() {
-    prepare();
     draw_all();
     std::vector<cudaGraphExec_t> graphs(count());
     for (std::uint32_t rank = 0; rank < count(); ++rank) {
@@ -332,21 +350,18 @@ class experts_on_gpus : public ranks_on_gpus {
 };
 
 TEST_P(experts_on_gpus, rows_land_by_expert_and_sums_come_home) {
-  prepare();
-  run_calls(4);
+  run_both_ways(4);
 }
 
 TEST_P(experts_on_gpus, results_that_come_one_by_one_have_the_bits_of_one_gpu) {
   sizes_.returned = expert_parallel::return_kind::rows;
-  prepare();
-  run_calls(4);
+  run_both_ways(4);
 }
 
 TEST_P(experts_on_gpus, rows_of_8_bits_bring_their_scales) {
   sizes_.row_bytes = 640;
   sizes_.scales = 5;
-  prepare();
-  run_calls(3);
+  run_both_ways(3);
 }
 
 TEST_P(experts_on_gpus, rows_may_have_gaps_and_be_larger_than_a_piece) {
@@ -361,36 +376,32 @@ TEST_P(experts_on_gpus, rows_of_16_bytes_and_one_block) {
   sizes_.row_bytes = 16;
   blocks_ = 1;
   tokens_ = {301, 77};
-  prepare();
-  run_calls(2);
+  run_both_ways(2);
 }
 
 TEST_P(experts_on_gpus, experts_begin_at_multiples_of_the_alignment) {
   sizes_.alignment = 16;
-  prepare();
-  run_calls(2);
+  run_both_ways(2);
 }
 
 TEST_P(experts_on_gpus, all_tokens_may_go_to_one_expert_or_to_none) {
-  prepare();
-  choose_ = [](std::uint32_t) { return 5; };
-  run_calls(2);
+  choose_ = [](std::uint32_t) { return 3; };
+  run_both_ways(2);
   choose_ = [](std::uint32_t) { return -1; };
-  run_calls(2);
+  run_both_ways(2);
 }
 
 TEST_P(experts_on_gpus, numbers_that_are_no_experts_are_left_out) {
-  prepare();
   choose_ = [this](std::uint32_t drawn) -> std::int32_t {
     if (drawn % 4 == 0) return static_cast<std::int32_t>(drawn);
     return drawn % 4 == 1 ? static_cast<std::int32_t>(sizes_.experts) : 1;
   };
-  run_calls(2);
+  run_both_ways(2);
 }
 
 TEST_P(experts_on_gpus, too_little_room_for_tokens_moves_nothing) {
-  choose_ = [](std::uint32_t) { return 5; };
-  sizes_.arrivals = 40;
+  choose_ = [this](std::uint32_t) { return static_cast<std::int32_t>(sizes_.experts) - 1; };
+  sizes_.arrivals = 30;
   prepare();
   expect_overflow();
   sizes_.arrivals = 0;
@@ -399,25 +410,50 @@ TEST_P(experts_on_gpus, too_little_room_for_tokens_moves_nothing) {
 }
 
 TEST_P(experts_on_gpus, too_little_room_for_rows_moves_nothing) {
-  prepare();
-  choose_ = [](std::uint32_t) { return 5; };
-  sizes_.rows = all_tokens() * sizes_.k - 1;
-  expect_overflow();
-  sizes_.rows = all_tokens() * sizes_.k;
-  run_calls(2);
+  choose_ = [this](std::uint32_t) { return static_cast<std::int32_t>(sizes_.experts) - 1; };
+  for (const bool many : {false, true}) {
+    SCOPED_TRACE(many);
+    sizes_.arrivals = sizes_.rows = 0;
+    many ? prepare_for_many() : prepare();
+    sizes_.rows = all_tokens() * sizes_.k - 1;
+    expect_overflow();
+    sizes_.rows = all_tokens() * sizes_.k;
+    run_calls(2);
+  }
 }
 
 TEST_P(experts_on_gpus, a_graph_is_replayed_with_other_routes) {
   sizes_.scales = 2;
+  prepare();
   replay_graphs();
+}
+
+TEST_P(experts_on_gpus, a_graph_with_room_for_many_is_replayed) {
+  prepare_for_many();
+  replay_graphs();
+}
+
+/// With one token more, each step has a kernel of its own.
+TEST_P(experts_on_gpus, as_many_choices_as_one_block_sorts) {
+  sizes_.row_bytes = 16;
+  sizes_.k = 8;
+  tokens_ = {kernels::sort_tile / sizes_.k / count()};
+  prepare();
+  run_calls(2);
+  sizes_.arrivals = sizes_.rows = 0;
+  ++tokens_[0];
+  prepare();
+  run_calls(2);
 }
 
 TEST_P(experts_on_gpus, a_graph_that_returns_rows_is_replayed) {
   sizes_.returned = expert_parallel::return_kind::rows;
+  prepare();
   replay_graphs();
 }
 
 TEST_P(experts_on_gpus, ranks_whose_sizes_differ_learn_it) {
+  if (count() == 1) GTEST_SKIP() << "needs two ranks";
   prepare();
   draw_all();
   for (std::uint32_t rank = 0; rank < count(); ++rank) {
@@ -448,6 +484,7 @@ TEST_P(experts_on_gpus, a_rank_that_does_not_come_is_named) {
   }
 }
 
+INSTANTIATE_TEST_SUITE_P(one_rank, experts_on_gpus, ::testing::Values(std::vector<int>{0}));
 INSTANTIATE_TEST_SUITE_P(two_virtual_ranks, experts_on_gpus, ::testing::Values(std::vector<int>{0, 0}));
 INSTANTIATE_TEST_SUITE_P(four_virtual_ranks, experts_on_gpus, ::testing::Values(std::vector<int>{0, 0, 0, 0}));
 INSTANTIATE_TEST_SUITE_P(two_gpus, experts_on_gpus, ::testing::Values(std::vector<int>{0, 1}));

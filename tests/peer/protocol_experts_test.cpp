@@ -56,9 +56,23 @@ TEST(protocol_experts, the_smallest_dispatch_and_combine_hold_in_every_execution
   expect_always(experts_program(smallest));
 }
 
+TEST(protocol_experts, the_smallest_dispatch_of_one_block_holds_in_every_execution) {
+  experts_case smallest = smallest_dispatch();
+  smallest.threads = 1;
+  expect_always(experts_program(smallest));
+}
+
 TEST(protocol_experts, dispatch_and_combine_hold) {
   expect_at_random(experts_program(two_ranks()), 200);
   expect_at_random(experts_program(crossing()), 200);
+}
+
+TEST(protocol_experts, few_tokens_that_one_block_prepares_hold) {
+  for (experts_case few : {two_ranks(), crossing()}) {
+    few.threads = 3;
+    few.blocks = 2;
+    expect_at_random(experts_program(few), 200);
+  }
 }
 
 TEST(protocol_experts, results_that_come_home_one_by_one_hold) {
@@ -92,6 +106,7 @@ experts_case draw_case(std::mt19937_64& random) {
   drawn.staging_bytes = 16 * (1 + below(4));
   drawn.rows = 96;
   drawn.returns_rows = below(2) == 1;
+  drawn.threads = below(4);
   drawn.chosen = random_choices(below(1u << 30), drawn.ranks * drawn.experts);
   return drawn;
 }
@@ -117,6 +132,14 @@ TEST(protocol_experts, all_tokens_may_go_to_one_expert) {
   expect_at_random(experts_program(skewed), 50);
 }
 
+/// Expects that random executions do not fail, whether one block prepares or each step is a kernel.
+void expect_both_ways(experts_case given, const verdict_check& check, std::uint32_t executions) {
+  for (given.threads = 0; given.threads < 4; given.threads += 3) {
+    SCOPED_TRACE(given.threads);
+    expect_at_random(experts_program(given, check), executions);
+  }
+}
+
 /// Expects that all ranks end both calls with the overflow of rank `peer`.
 verdict_check both_overflow(std::uint32_t peer) {
   return [peer](const verdict_lists& verdicts) -> std::string {
@@ -135,7 +158,7 @@ TEST(protocol_experts, more_tokens_than_a_rank_has_room_for_are_named_to_all) {
   full.tokens = 2;
   full.arrivals = 1;
   full.chosen = [](std::uint32_t, std::uint32_t, std::uint32_t, std::uint32_t j) { return j == 0 ? 3 : -1; };
-  expect_at_random(experts_program(full, both_overflow(1)), 100);
+  expect_both_ways(full, both_overflow(1), 100);
 }
 
 TEST(protocol_experts, more_rows_than_a_rank_has_room_for_are_named_to_all) {
@@ -144,7 +167,7 @@ TEST(protocol_experts, more_rows_than_a_rank_has_room_for_are_named_to_all) {
   full.chosen = [](std::uint32_t, std::uint32_t, std::uint32_t, std::uint32_t j) {
     return static_cast<std::int32_t>(2 + j);
   };
-  expect_at_random(experts_program(full, both_overflow(1)), 100);
+  expect_both_ways(full, both_overflow(1), 100);
   full.rows = 4;
   expect_at_random(experts_program(full), 100);
 }
@@ -164,7 +187,7 @@ TEST(protocol_experts, a_call_after_an_overflow_holds) {
     }
     return {};
   };
-  expect_at_random(experts_program(full, first_alone), 100);
+  expect_both_ways(full, first_alone, 100);
 }
 
 TEST(protocol_experts, ranks_whose_sizes_differ_break_the_group) {
@@ -181,7 +204,7 @@ TEST(protocol_experts, ranks_whose_sizes_differ_break_the_group) {
     }
     return mismatches > 0 ? "" : "nobody saw the mismatch";
   };
-  expect_at_random(experts_program(odd, all_fatal), 100);
+  expect_both_ways(odd, all_fatal, 100);
 }
 
 /// Expects of each living rank that its calls ended, and after a fatal one none is ok.
@@ -201,9 +224,10 @@ verdict_check the_living_end(std::uint32_t dead) {
   };
 }
 
-TEST(protocol_experts, others_end_by_their_deadline_when_a_rank_dies) {
+/// Lets rank 1 die before steps of a program, up to its end.
+void expect_the_living_end(const experts_case& given) {
   constexpr std::uint32_t the_lost = 1, stride = 3;
-  ranks::program dying = experts_program(crossing(), the_living_end(the_lost));
+  ranks::program dying = experts_program(given, the_living_end(the_lost));
   for (std::uint32_t step = 0;; step += stride) {
     dying.dies = ranks::death{the_lost, step};
     const ranks::findings found = ranks::explore_random(dying, run_random(step)(), 3);
@@ -214,10 +238,18 @@ TEST(protocol_experts, others_end_by_their_deadline_when_a_rank_dies) {
   }
 }
 
+TEST(protocol_experts, others_end_by_their_deadline_when_a_rank_dies) {
+  experts_case either = crossing();
+  expect_the_living_end(either);
+  either.threads = 2;
+  expect_the_living_end(either);
+}
+
 TEST(protocol_experts, deadlines_that_come_early_break_the_group_and_no_row) {
   experts_case either = crossing();
-  for (const bool returns_rows : {false, true}) {
-    either.returns_rows = returns_rows;
+  for (std::uint32_t i = 0; i < 4; ++i) {
+    either.returns_rows = i % 2 == 1;
+    either.threads = i / 2 * 2;
     ranks::program hasty = experts_program(either, the_living_end(kernels::peer::none));
     hasty.early_timeouts = 1;
     expect_at_random(hasty, 300);
@@ -337,8 +369,11 @@ TEST(protocol_experts, nothing_has_arrived_after_a_failure) {
 // Seeded faults. Each is one rule of the protocol that a link breaks (faulty_links.hpp).
 
 template <class Link>
-void expect_dispatch_fault(const experts_case& given, const std::string& why) {
-  expect_failure_at_random(experts_program<Link>(given), why);
+void expect_dispatch_fault(experts_case given, const std::string& why) {
+  for (given.threads = 0; given.threads < 4; given.threads += 3) {
+    SCOPED_TRACE(given.threads);
+    expect_failure_at_random(experts_program<Link>(given), why);
+  }
 }
 
 /// Two blocks, so that what one of them fetched is read by another thread.
@@ -374,6 +409,12 @@ TEST(protocol_experts_faults, counts_read_before_the_wait_are_seen) {
 }
 TEST(protocol_experts_faults, swapped_ranks_are_seen) {
   expect_dispatch_fault<swapped_ranks>(crossing(), "");
+}
+
+TEST(protocol_experts_faults, a_missing_barrier_of_the_block_is_seen) {
+  experts_case few = crossing();
+  few.threads = 3;
+  expect_failure_at_random(experts_program<without_sync>(few), "right");
 }
 
 /// Announces that there is room for everything.
