@@ -66,15 +66,17 @@ class list_walk {
     most_ = share < request.entries ? static_cast<std::uint32_t>(share) : request.entries;
   }
 
-  /// Returns the next part of this block.
+  /// Returns the next part of this block. It steps over the parts of other blocks at once: to look
+  /// at each of them took more time than to fetch a short list.
   TMAP_HOST_DEVICE list_part next() {
     for (; turn_ < link_.ranks(); ++turn_, begun_ = false) {
       if (!begun_) begin();
-      while (at_ < count_) {
-        const std::uint32_t left = count_ - at_;
-        const list_part part{source_, first_ + at_, left < most_ ? left : most_};
-        at_ += part.entries;
-        if (number_++ % request_.call.blocks == request_.call.block) return part;
+      const std::uint64_t at = std::uint64_t{own_} * most_;
+      if (at < count_) {
+        const std::uint64_t left = count_ - at;
+        own_ += request_.call.blocks;
+        return {source_, first_ + static_cast<std::uint32_t>(at),
+                left < most_ ? static_cast<std::uint32_t>(left) : most_};
       }
     }
     return {};
@@ -90,7 +92,9 @@ class list_walk {
     first_ = 0;
     for (std::uint32_t before = 0; before < source_; ++before) first_ += count(before);
     count_ = count(source_);
-    at_ = 0;
+    const std::uint32_t blocks = request_.call.blocks;
+    own_ = (request_.call.block + blocks - parts_before_) % blocks;
+    if (count_ != 0) parts_before_ = (parts_before_ + (count_ - 1) / most_ + 1) % blocks;
   }
 
   Link& link_;
@@ -101,8 +105,8 @@ class list_walk {
   std::uint32_t source_{0};
   std::uint32_t first_{0};  ///< entry of the source
   std::uint32_t count_{0};
-  std::uint32_t at_{0};
-  std::uint32_t number_{0};
+  std::uint32_t own_{0};           ///< the next part of this block, among those of the source
+  std::uint32_t parts_before_{0};  ///< of the sources before, modulo the blocks
 };
 
 /// Moves pieces of rows from peers to all their places. While one half of the stages is stored, the
