@@ -32,6 +32,7 @@ __global__ void __launch_bounds__(peer::leading_threads + peer::most_crew_thread
     device::fence_barrier_init();
   }
   __syncthreads();
+  cudaGridDependencySynchronize();
   if (threadIdx.x >= peer::leading_threads) {
     return peer::serve(crew, reinterpret_cast<unsigned char*>(window.windows[window.rank] + 0), staging);
   }
@@ -87,7 +88,7 @@ cudaError_t launch_exchange(const peer_memory_ref& window, const peer::exchange_
                             std::uint64_t patience, cudaStream_t stream) {
   const launch_size size{request.blocks, peer::leading_threads + crew_threads(request),
                          request.stages * request.staging_bytes};
-  return plain_launch(exchange_kernel, size, stream, window, request, patience);
+  return launch_behind(exchange_kernel, size, stream, window, request, patience);
 }
 
 cudaError_t launch_await_credits(const peer_memory_ref& window, std::uint64_t patience, cudaStream_t stream) {
