@@ -4,6 +4,7 @@
 
 #include "kernels/launch_behind.hpp"
 #include "kernels/load_kernel.hpp"
+#include "kernels/moe/add_rows.cuh"
 #include "kernels/moe/report_choices.cuh"
 #include "kernels/moe/row_units.cuh"
 #include "kernels/moe_launch.hpp"
@@ -13,8 +14,6 @@ namespace {
 
 constexpr std::uint32_t most_threads = 128;
 constexpr std::uint32_t least_threads = 32;
-/// So many rows of a token are loaded before any of them is added.
-constexpr std::uint32_t rows_at_once = 8;
 
 struct combine_work {
   moe::combine_problem problem;
@@ -23,46 +22,32 @@ struct combine_work {
   const std::uint32_t* count;  ///< null, or how many tokens there are
 };
 
-/// Adds `Count` rows of a token, from its choice `first` on. All loads are issued before the sums.
-template <class Element, std::uint32_t Count>
-__device__ void add_rows(const moe::combine_problem& problem, std::uint64_t first, std::uint64_t unit,
-                         float (&sums)[unit_of<Element>::count]) {
-  std::int32_t rows[Count];
-  float weights[Count];
-  uint4 units[Count];
-#pragma unroll
-  for (std::uint32_t j = 0; j < Count; ++j) {
-    rows[j] = problem.row_of_choice[first + j];
-    weights[j] = problem.weights == nullptr ? 1.0f : problem.weights[first + j];
+/// Finds the rows of choices in a matrix.
+struct rows_of_problem {
+  const moe::combine_problem& problem;
+
+  __device__ std::int32_t row(std::uint64_t choice) const { return problem.row_of_choice[choice]; }
+  __device__ float weight(std::uint64_t choice) const {
+    return problem.weights == nullptr ? 1.0f : problem.weights[choice];
   }
-#pragma unroll
-  for (std::uint32_t j = 0; j < Count; ++j) {
-    if (has_row(rows[j], problem.rows)) units[j] = *unit_at(problem.values, static_cast<std::uint64_t>(rows[j]), unit);
+  __device__ bool has(std::int32_t row) const { return has_row(row, problem.rows); }
+  __device__ const uint4* at(std::int32_t row, std::uint64_t unit) const {
+    return unit_at(problem.values, static_cast<std::uint64_t>(row), unit);
   }
-#pragma unroll
-  for (std::uint32_t j = 0; j < Count; ++j) {
-    if (!has_row(rows[j], problem.rows)) continue;
-    float values[unit_of<Element>::count];
-    unit_of<Element>::read(units[j], values);
-#pragma unroll
-    for (std::uint32_t i = 0; i < unit_of<Element>::count; ++i) sums[i] = fmaf(weights[j], values[i], sums[i]);
-  }
-}
+};
 
 /// Sums one unit of a token. `Rest` is what k leaves when divided by `rows_at_once`.
 template <class Element, std::uint32_t Rest>
 __device__ void combine_unit(const moe::combine_problem& problem, std::uint64_t token, std::uint64_t unit) {
   float sums[unit_of<Element>::count]{};
-  uint4 base{};
-  const bool has_base = problem.base.address != 0;
-  if (has_base) base = *unit_at(problem.base, token, unit);
-  if (has_base) unit_of<Element>::read(base, sums);
+  if (problem.base.address != 0) unit_of<Element>::read(*unit_at(problem.base, token, unit), sums);
+  const rows_of_problem rows{problem};
   const std::uint64_t first = token * problem.k;
   std::uint32_t j = 0;
   for (; j + rows_at_once <= problem.k; j += rows_at_once) {
-    add_rows<Element, rows_at_once>(problem, first + j, unit, sums);
+    add_rows<Element, rows_at_once>(rows, first + j, unit, sums);
   }
-  if constexpr (Rest != 0) add_rows<Element, Rest>(problem, first + j, unit, sums);
+  if constexpr (Rest != 0) add_rows<Element, Rest>(rows, first + j, unit, sums);
   *unit_at(problem.out, token, unit) = unit_of<Element>::write(sums);
 }
 

@@ -45,6 +45,7 @@ result<void> load_kernels(const shape& sizes) {
   TMAP_TRY_CUDA(kernels::load_encode_kernels());
   TMAP_TRY_CUDA(kernels::load_given_route());
   TMAP_TRY_CUDA(kernels::load_combine(sizes.result_type, sizes.k));
+  TMAP_TRY_CUDA(kernels::load_gather(sizes.result_type));
   return {};
 }
 
@@ -180,8 +181,19 @@ result<void> add_up_home(const call_parts& call, const combine_problem& problem,
 
 result<void> combine_sums(const call_parts& call, const combine_problem& problem) {
   if (const auto added = add_up_here(call, problem.values); !added) return added;
+  const shape& sizes = call.sizes();
+  if (are_few(sizes)) {
+    const kernels::home_sums home{static_cast<std::uint32_t>(sizes.tokens),
+                                  sizes.k,
+                                  sizes.result_type,
+                                  call.part<std::int32_t>(call.at().record_of_choice),
+                                  problem.base,
+                                  problem.out};
+    TMAP_TRY_CUDA(kernels::launch_gather(call.window(), call.sums(), home, call.patience(), call.stream()));
+    return {};
+  }
   TMAP_TRY_CUDA(kernels::launch_exchange(call.window(), call.sums(), call.patience(), call.stream()));
-  const std::uint64_t rows = departures(call.sizes(), call.ranks());
+  const std::uint64_t rows = departures(sizes, call.ranks());
   return add_up_home(call, problem, {rows, call.at().returned, call.at().record_of_choice, nullptr});
 }
 

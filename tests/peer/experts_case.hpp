@@ -9,6 +9,7 @@
 #include <optional>
 #include <vector>
 
+#include "kernels/peer/protocol_gather.hpp"
 #include "kernels/peer/protocol_prepare.hpp"
 #include "peer/exchange_case.hpp"
 
@@ -46,7 +47,8 @@ struct experts_case {
 };
 
 inline constexpr std::uint64_t experts_deadline = 100;
-inline constexpr std::uint32_t most_sorted = 8;  ///< ranks, and experts of a rank
+inline constexpr std::uint32_t has_rows_at = 1 << 16;  ///< in shared memory, after stages and lists
+inline constexpr std::uint32_t most_sorted = 8;        ///< ranks, and experts of a rank
 
 /// Holds the arrays of one rank, as offsets in its window.
 struct expert_windows {
@@ -144,9 +146,47 @@ class experts_body {
   void combine(Link& link, std::uint32_t call) const {
     if (case_.returns_rows) return combine_rows(link, call);
     alone(link, [&] { add_up(link, call); });
-    const peer_verdict verdict = exchange(link, sums_request());
+    const peer_verdict verdict = case_.threads == 0 ? exchange(link, sums_request()) : gather(link);
     end(link, verdict);
     if (leads() && verdict.status == peer_status::ok) check_returned(link, call);
+  }
+  /// Reads the sums where they lie. The threads of the first block share them, and others have none.
+  peer_verdict gather(Link& link) const {
+    gather_team team{*this, link};
+    if (thread_ == 0) return kernels::peer::gather(link, sums_request(), experts_deadline, team);
+    link.sync();
+    if (link.load_shared(has_rows_at) == 0) return {};
+    read_sums(link);
+    link.sync();
+    return {};
+  }
+  struct gather_team {
+    const experts_body& body;
+    Link& link;
+    bool has_begun{false};
+
+    void work() {
+      begin(1);
+      if (body.block_ == 0) body.read_sums(link);
+      link.sync();
+    }
+    void dismiss() {
+      if (!has_begun) begin(0);
+    }
+    void begin(std::uint32_t has_rows) {
+      has_begun = true;
+      link.store_shared(has_rows_at, has_rows);
+      link.sync();
+    }
+  };
+  void read_sums(Link& link) const {
+    kernels::peer::rows_of_ranks rows;
+    rows.find(link, sums_request());
+    for (std::uint32_t i = thread_; i < rows.ends[case_.ranks - 1]; i += case_.threads) {
+      const std::uint32_t rank = rows.rank_of(i);
+      const std::uint64_t from = rows.begins[rank] + 16 * std::uint64_t{i};
+      link.store(link.rank(), in_.returned + 16 * i, link.load(rank, from));
+    }
   }
 
   void combine_rows(Link& link, std::uint32_t call) const {
