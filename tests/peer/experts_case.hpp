@@ -150,7 +150,7 @@ class experts_body {
     end(link, verdict);
     if (leads() && verdict.status == peer_status::ok) check_returned(link, call);
   }
-  /// Reads the sums where they lie. The threads of the first block share them, and others have none.
+  /// Reads the sums where they lie. The threads of the first block share them; others have none.
   peer_verdict gather(Link& link) const {
     gather_team team{*this, link};
     if (thread_ == 0) return kernels::peer::gather(link, sums_request(), experts_deadline, team);
