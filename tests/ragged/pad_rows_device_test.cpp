@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Compares the kernels that pad rows without gaps with the host, byte for byte, for every element
-// size, any alignment and wild offsets. Checks that they write nothing else. Where offsets decrease,
-// several values of a row are right.
+// size, any alignment and wild offsets. Checks that they write nothing else. Where offsets
+// decrease, several values of a row are right.
 #include <tmap/detail/padded_tensor.hpp>
 #include <tmap/padded_rows.hpp>
 
