@@ -19,7 +19,7 @@ using device::tile_barrier;
 // same functions.
 
 /// Runs in each of the blocks that share an exchange. They must all run at the same time. The other
-/// threads of a block store rows that bulk copies cannot store.
+/// threads of a block, if there are any, store rows that bulk copies cannot store.
 __global__ void __launch_bounds__(peer::leading_threads + peer::most_crew_threads)
     exchange_kernel(const __grid_constant__ peer_memory_ref window,
                     const __grid_constant__ peer::exchange_request given, std::uint64_t patience) {
@@ -28,14 +28,12 @@ __global__ void __launch_bounds__(peer::leading_threads + peer::most_crew_thread
   __shared__ peer::row_crew crew;
   if (threadIdx.x == 0) {
     for (tile_barrier& each : gets) each.init(1);
-    crew.init();
+    if (crew.is_there()) crew.init();
     device::fence_barrier_init();
   }
-  __syncthreads();
+  if (crew.is_there()) __syncthreads();
   cudaGridDependencySynchronize();
-  if (threadIdx.x >= peer::leading_threads) {
-    return peer::serve(crew, reinterpret_cast<unsigned char*>(window.windows[window.rank] + 0), staging);
-  }
+  if (threadIdx.x >= peer::leading_threads) return peer::serve(crew, peer::crew_link::bytes_of(window), staging);
   if (threadIdx.x != 0) return;
   peer::exchange_request request = given;
   request.block = blockIdx.x;
@@ -67,11 +65,12 @@ __global__ void __launch_bounds__(1)
   static_cast<void>(peer::self_test(link, peer::self_test_bytes, link.now() + patience));
 }
 
-/// Returns the threads that a block needs for rows that bulk copies cannot store. Other ranks alone
-/// know where their rows lie, so there are always some.
-std::uint32_t crew_threads(const peer::exchange_request& request) {
+/// Returns the threads of a block. A crew takes a microsecond of a small exchange, so there is none
+/// for rows that bulk copies can store. If the rows of another rank lie otherwise, the one thread
+/// stores them: only that rank knows.
+std::uint32_t threads_of(const peer::exchange_request& request) {
   const std::uint64_t all = request.rows | request.out | request.row_bytes | request.sent_pitch | request.out_pitch;
-  return all % peer::bulk_unit == 0 ? device::warp_lanes : peer::most_crew_threads;
+  return all % peer::bulk_unit == 0 ? 1 : peer::leading_threads + peer::most_crew_threads;
 }
 
 }  // namespace
@@ -86,8 +85,7 @@ cudaError_t load_peer_kernels() {
 
 cudaError_t launch_exchange(const peer_memory_ref& window, const peer::exchange_request& request,
                             std::uint64_t patience, cudaStream_t stream) {
-  const launch_size size{request.blocks, peer::leading_threads + crew_threads(request),
-                         request.stages * request.staging_bytes};
+  const launch_size size{request.blocks, threads_of(request), request.stages * request.staging_bytes};
   return launch_behind(exchange_kernel, size, stream, window, request, patience);
 }
 

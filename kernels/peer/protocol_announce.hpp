@@ -86,13 +86,13 @@ TMAP_HOST_DEVICE constexpr std::uint32_t shape_of(const exchange_request& reques
   return (sizes + request.salt) * 0xC2B2AE3Du + static_cast<std::uint32_t>(request.kind);
 }
 
-/// Waits until all ranks have pulled what this rank sent in earlier exchanges. Its rows may be
+/// Waits until all ranks have pulled what this rank sent in `past` exchanges. Its rows may be
 /// overwritten only if the verdict is ok: in a broken group, slower ranks may still be pulling
 /// them.
 template <class Link>
-[[nodiscard]] TMAP_HOST_DEVICE peer_verdict await_credits(Link& link, std::uint64_t deadline) {
+[[nodiscard]] TMAP_HOST_DEVICE peer_verdict await_credits_of(Link& link, std::uint32_t past, std::uint64_t deadline) {
   if (is_broken(link)) return {peer_status::broken};
-  const std::uint32_t past = link.load(link.rank(), offsetof(window_header, exchanges));
+  TMAP_KEEP_ROLLED
   for (std::uint32_t i = 0; i + 1 < link.ranks(); ++i) {
     const std::uint32_t peer = rank_in_turn(link, i);
     if (!await(link, word_at(offsetof(window_header, credited), peer), past, deadline)) {
@@ -102,51 +102,79 @@ template <class Link>
   return {};
 }
 
-/// Writes the part of the slot that all ranks get, into this rank's own.
+/// Does the same for all earlier exchanges.
 template <class Link>
-TMAP_HOST_DEVICE void write_own_slot(Link& link, const exchange_request& request, std::uint32_t call) {
-  const std::uint32_t me = link.rank();
-  const auto write = [&](std::uint32_t word, std::uint32_t value) {
-    link.store(me, slot_word(link, request, me, word), value);
-  };
-  std::uint64_t all = 0;
-  for (std::uint32_t rank = 0; rank < link.ranks(); ++rank) {
-    std::uint64_t total = 0;
-    for (std::uint32_t group = 0; group < request.groups; ++group) {
-      total += link.load(me, word_at(request.splits, std::uint64_t{rank} * request.groups + group));
-    }
-    write(slot::totals + rank, static_cast<std::uint32_t>(total));
-    all += total;
-  }
-  write(slot::call, call);
-  write(slot::shape, shape_of(request));
-  write(slot::capacity, request.capacity);
-  write(slot::has_bad_counts, all > request.sent_rows ? 1 : 0);
-  write(slot::rows_low, static_cast<std::uint32_t>(request.rows));
-  write(slot::rows_high, static_cast<std::uint32_t>(request.rows >> 32));
-  write(slot::sent_rows, request.sent_rows);
-  write(slot::sent_pitch, request.sent_pitch);
-  write(slot::lacks_room, request.lacking == 0 ? 0 : link.load(me, request.lacking));
+[[nodiscard]] TMAP_HOST_DEVICE peer_verdict await_credits(Link& link, std::uint64_t deadline) {
+  return await_credits_of(link, link.load(link.rank(), offsetof(window_header, exchanges)), deadline);
 }
+
+/// Writes this rank's slots. All values are in registers or in memory of this thread before the
+/// first one is written: a load after a store to another rank would wait for its value each time.
+template <class Link>
+class slot_writer {
+ public:
+  TMAP_HOST_DEVICE slot_writer(Link& link, const exchange_request& request, std::uint32_t call)
+      : link_(link), request_(request), call_(call) {
+    std::uint64_t all = 0;
+    TMAP_KEEP_ROLLED
+    for (std::uint32_t rank = 0; rank < link.ranks(); ++rank) {
+      std::uint64_t total = 0;
+      TMAP_KEEP_ROLLED
+      for (std::uint32_t group = 0; group < request.groups; ++group) total += rows(rank, group);
+      totals_[rank] = static_cast<std::uint32_t>(total);
+      all += total;
+    }
+    has_bad_counts_ = all > request.sent_rows ? 1 : 0;
+    lacks_room_ = request.lacking == 0 ? 0 : link.load(link.rank(), request.lacking);
+  }
+
+  /// Writes the slot of this rank into the window of `to`.
+  TMAP_HOST_DEVICE void write(std::uint32_t to) {
+    store(to, slot::call, call_);
+    store(to, slot::shape, shape_of(request_));
+    store(to, slot::capacity, request_.capacity);
+    store(to, slot::has_bad_counts, has_bad_counts_);
+    store(to, slot::rows_low, static_cast<std::uint32_t>(request_.rows));
+    store(to, slot::rows_high, static_cast<std::uint32_t>(request_.rows >> 32));
+    store(to, slot::sent_rows, request_.sent_rows);
+    store(to, slot::sent_pitch, request_.sent_pitch);
+    store(to, slot::lacks_room, lacks_room_);
+    TMAP_KEEP_ROLLED
+    for (std::uint32_t rank = 0; rank < link_.ranks(); ++rank) store(to, slot::totals + rank, totals_[rank]);
+    const std::uint32_t counts = slot::totals + link_.ranks();
+    if (request_.groups == 1) return store(to, counts, totals_[to]);
+    TMAP_KEEP_ROLLED
+    for (std::uint32_t group = 0; group < request_.groups; ++group) store(to, counts + group, rows(to, group));
+  }
+
+ private:
+  TMAP_HOST_DEVICE std::uint32_t rows(std::uint32_t rank, std::uint32_t group) {
+    return link_.load(link_.rank(), word_at(request_.splits, std::uint64_t{rank} * request_.groups + group));
+  }
+  TMAP_HOST_DEVICE void store(std::uint32_t to, std::uint32_t word, std::uint32_t value) {
+    link_.store(to, slot_word(link_, request_, link_.rank(), word), value);
+  }
+
+  Link& link_;
+  const exchange_request& request_;
+  std::uint32_t call_;
+  std::uint32_t has_bad_counts_;
+  std::uint32_t lacks_room_;
+  std::uint32_t totals_[max_group_ranks];
+};
 
 /// Writes a slot into every rank and raises its signal there.
 template <class Link>
 [[nodiscard]] TMAP_HOST_DEVICE peer_verdict announce(Link& link, const exchange_request& request, std::uint32_t call,
                                                      std::uint64_t deadline) {
-  if (const peer_verdict free = await_credits(link, deadline); free.status != peer_status::ok) return free;
-  const std::uint32_t me = link.rank();
-  const std::uint32_t common = slot::totals + link.ranks();
-  write_own_slot(link, request, call);
+  slot_writer<Link> slots(link, request, call);
+  if (const peer_verdict free = await_credits_of(link, call - 1, deadline); free.status != peer_status::ok) return free;
+  TMAP_KEEP_ROLLED
+  for (std::uint32_t i = 0; i < link.ranks(); ++i) slots.write(rank_in_turn(link, i));
+  link.release();
+  TMAP_KEEP_ROLLED
   for (std::uint32_t i = 0; i < link.ranks(); ++i) {
-    const std::uint32_t to = rank_in_turn(link, i);
-    for (std::uint32_t word = 0; to != me && word < common; ++word) {
-      link.store(to, slot_word(link, request, me, word), link.load(me, slot_word(link, request, me, word)));
-    }
-    for (std::uint32_t group = 0; group < request.groups; ++group) {
-      const std::uint32_t rows = link.load(me, word_at(request.splits, std::uint64_t{to} * request.groups + group));
-      link.store(to, slot_word(link, request, me, common + group), rows);
-    }
-    link.raise(to, word_at(offsetof(window_header, announced), me), 1);
+    link.raise_released(rank_in_turn(link, i), word_at(offsetof(window_header, announced), link.rank()), 1);
   }
   return {};
 }

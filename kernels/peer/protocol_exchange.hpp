@@ -27,34 +27,43 @@ template <class Link, class Moves>
   return {};
 }
 
-/// Waits for the other blocks of this rank, then gives all ranks their credit.
+/// Waits for the other blocks of this rank. They had raised `before` when the call began.
 template <class Link>
-[[nodiscard]] TMAP_HOST_DEVICE peer_verdict finish_exchange(Link& link, const exchange_request& request,
-                                                            std::uint32_t call, std::uint64_t deadline) {
-  const std::uint32_t me = link.rank();
-  const std::uint64_t expected_at = offsetof(window_header, workers_expected);
-  const std::uint32_t expected = link.load(me, expected_at) + request.blocks - 1;
+[[nodiscard]] TMAP_HOST_DEVICE peer_verdict await_workers(Link& link, const exchange_request& request,
+                                                          std::uint32_t before, std::uint64_t deadline) {
+  if (request.blocks == 1) return {};
+  const std::uint32_t expected = before + request.blocks - 1;
   if (!await(link, offsetof(window_header, workers_raised), expected, deadline)) {
-    return give_up_waiting(link, me, protocol_step::workers);
+    return give_up_waiting(link, link.rank(), protocol_step::workers);
   }
   if (is_broken(link)) return {peer_status::broken};
-  link.store(me, expected_at, expected);
-  link.store(me, offsetof(window_header, exchanges), call);
-  for (std::uint32_t i = 0; i + 1 < link.ranks(); ++i) {
-    link.raise(rank_in_turn(link, i), word_at(offsetof(window_header, credited), me), 1);
-  }
+  link.store(link.rank(), offsetof(window_header, workers_expected), expected);
   return {};
+}
+
+/// Gives all ranks their credit: no block of this rank reads from them any more.
+template <class Link>
+TMAP_HOST_DEVICE void give_credits(Link& link, std::uint32_t call) {
+  link.store(link.rank(), offsetof(window_header, exchanges), call);
+  if (link.ranks() > 1) link.release();
+  TMAP_KEEP_ROLLED
+  for (std::uint32_t i = 0; i + 1 < link.ranks(); ++i) {
+    link.raise_released(rank_in_turn(link, i), word_at(offsetof(window_header, credited), link.rank()), 1);
+  }
 }
 
 /// Runs the first block's part of a call.
 template <class Link, class Moves>
 [[nodiscard]] TMAP_HOST_DEVICE peer_verdict lead_call(Link& link, const exchange_request& request, std::uint32_t call,
                                                       std::uint64_t deadline, const Moves& moves) {
+  const std::uint32_t raised = link.load(link.rank(), offsetof(window_header, workers_expected));
   const peer_verdict moved = announce_and_move(link, request, call, deadline, moves);
   if (is_fatal(moved.status)) return moved;
   if (moved.status == peer_status::ok) moves.write_counts(link);
-  const peer_verdict ended = finish_exchange(link, request, call, deadline);
-  return ended.status == peer_status::ok ? moved : ended;
+  const peer_verdict ended = await_workers(link, request, raised, deadline);
+  if (ended.status != peer_status::ok) return ended;
+  give_credits(link, call);
+  return moved;
 }
 
 /// Returns why a call must not begin, or ok.

@@ -37,18 +37,21 @@ class announcements {
   /// Returns where the rows for this rank begin in the window of `source`.
   TMAP_HOST_DEVICE std::uint64_t begin_at(std::uint32_t source) const {
     std::uint64_t before = 0;
+    TMAP_KEEP_ROLLED
     for (std::uint32_t rank = 0; rank < link_.rank(); ++rank) before += total(source, rank);
     return rows_at(source) + before * step_of(source);
   }
   /// Returns how many rows of `group` come to this rank from the ranks before `end`.
   TMAP_HOST_DEVICE std::uint64_t rows_of(std::uint32_t group, std::uint32_t end) const {
     std::uint64_t rows = 0;
+    TMAP_KEEP_ROLLED
     for (std::uint32_t from = 0; from < end; ++from) rows += count(from, group);
     return rows;
   }
   /// Returns how many rows come to this rank from the ranks before `end`.
   TMAP_HOST_DEVICE std::uint64_t rows_of_ranks(std::uint32_t end) const {
     std::uint64_t rows = 0;
+    TMAP_KEEP_ROLLED
     for (std::uint32_t from = 0; from < end; ++from) rows += total(from, link_.rank());
     return rows;
   }
@@ -91,8 +94,10 @@ template <class Link>
 [[nodiscard]] TMAP_HOST_DEVICE peer_verdict await_announcements(Link& link, const exchange_request& request,
                                                                 std::uint32_t call, std::uint64_t deadline) {
   const announcements<Link> told(link, request);
+  TMAP_KEEP_ROLLED
   for (std::uint32_t i = 0; i < link.ranks(); ++i) {
     const std::uint32_t source = rank_in_turn(link, i);
+    if (source == link.rank() && request.block == 0) break;  // the block announced itself, and is the last one
     if (!await(link, word_at(offsetof(window_header, announced), source), call, deadline)) {
       return give_up_waiting(link, source, protocol_step::announcement);
     }
@@ -107,24 +112,27 @@ template <class Link>
 template <class Link>
 [[nodiscard]] TMAP_HOST_DEVICE peer_verdict judge(Link& link, const exchange_request& request) {
   const announcements<Link> told(link, request);
-  for (std::uint32_t source = 0; source < link.ranks(); ++source) {
-    if (told.word(source, slot::has_bad_counts) != 0)
-      return {peer_status::bad_counts, source, protocol_step::announcement};
-  }
-  for (std::uint32_t rank = 0; rank < link.ranks(); ++rank) {
+  peer_verdict lacking{}, full{};  // no loop ends early, so that its loads overlap
+  TMAP_KEEP_ROLLED
+  for (std::uint32_t rank = link.ranks(); rank-- > 0;) {
     std::uint64_t rows = 0;
+    TMAP_KEEP_ROLLED
     for (std::uint32_t source = 0; source < link.ranks(); ++source) rows += told.total(source, rank);
-    if (rows > told.word(rank, slot::capacity) || told.word(rank, slot::lacks_room) != 0)
-      return {peer_status::overflow, rank, protocol_step::announcement};
+    const bool has_bad_counts = told.word(rank, slot::has_bad_counts) != 0;
+    const bool is_full = rows > told.word(rank, slot::capacity) || told.word(rank, slot::lacks_room) != 0;
+    if (has_bad_counts) lacking = {peer_status::bad_counts, rank, protocol_step::announcement};
+    if (is_full) full = {peer_status::overflow, rank, protocol_step::announcement};
   }
-  return {};
+  return lacking.status != peer_status::ok ? lacking : full;
 }
 
 /// Writes how many rows came from each (rank, group).
 template <class Link>
 TMAP_HOST_DEVICE void write_out_splits(Link& link, const exchange_request& request) {
   const announcements<Link> told(link, request);
+  TMAP_KEEP_ROLLED
   for (std::uint32_t source = 0; source < link.ranks(); ++source) {
+    TMAP_KEEP_ROLLED
     for (std::uint32_t group = 0; group < request.groups; ++group) {
       const std::uint64_t at = word_at(request.out_splits, std::uint64_t{source} * request.groups + group);
       link.store(link.rank(), at, told.count(source, group));

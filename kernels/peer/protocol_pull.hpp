@@ -23,6 +23,7 @@ class piece_mover {
 
   TMAP_HOST_DEVICE void move(std::uint32_t source, const row_piece& piece) {
     const std::uint32_t stage = set_ * half_ + filled_[set_]++;
+    TMAP_KEEP_ROLLED
     for (std::uint32_t row = 0; row < piece.rows; ++row) {
       const std::uint32_t skew = piece.skew_of(row);
       link_.get(stage * staging_bytes_ + row * piece.room(), source, piece.source_of(row) - skew,
@@ -34,25 +35,28 @@ class piece_mover {
     store(set_);
   }
 
-  /// Returns when all pieces are in the window and may be announced. Sources are free then, too.
+  /// Returns when all pieces are in the window, for later kernels of this rank. Sources are free.
   TMAP_HOST_DEVICE void finish() {
+    TMAP_KEEP_ROLLED
     for (std::uint32_t set = 0; set < sets_; ++set) store(set);
-    link_.quiet();
+    link_.settle();
   }
 
  private:
   TMAP_HOST_DEVICE void store(std::uint32_t set) {
     if (filled_[set] == 0) return;
     link_.wait_gets(set);
+    TMAP_KEEP_ROLLED
     for (std::uint32_t stage = set * half_; stage < set * half_ + filled_[set]; ++stage) store_piece(stage);
     link_.flush();  // the next pieces take the same memory
     filled_[set] = 0;
   }
 
   TMAP_HOST_DEVICE void store_piece(std::uint32_t stage) {
-    const row_piece& piece = pieces_[stage];
+    const row_piece piece = pieces_[stage];
     const std::uint32_t shared = stage * staging_bytes_;
     if (!piece.is_aligned()) return link_.store_rows(piece, shared);
+    TMAP_KEEP_ROLLED
     for (std::uint32_t row = 0; row < piece.rows; ++row) {
       link_.put(link_.rank(), piece.target_of(row), shared + row * piece.bytes, piece.bytes);
     }
@@ -76,9 +80,11 @@ class row_puller {
         request_(request),
         told_(link, request),
         mover_(link, request.staging_bytes, request.stages),
-        to_step_(row_step(request.out_pitch, request.row_bytes)) {}
+        to_step_(row_step(request.out_pitch, request.row_bytes)),
+        turn_(request.block) {}
 
   TMAP_HOST_DEVICE void run() {
+    TMAP_KEEP_ROLLED
     for (std::uint32_t i = 0; i < link_.ranks(); ++i) pull_from(rank_in_turn(link_, i));
     mover_.finish();
   }
@@ -88,6 +94,7 @@ class row_puller {
     const std::uint64_t from_step = told_.step_of(source);
     std::uint64_t from = told_.begin_at(source);
     places<Link> place(told_, request_.placed, source, link_.ranks());
+    TMAP_KEEP_ROLLED
     for (std::uint32_t group = 0; group < request_.groups; ++group) {
       const std::uint32_t rows = told_.count(source, group);
       pull_group(source, from, from_step, request_.out + place.next(group, rows) * to_step_, rows);
@@ -95,42 +102,35 @@ class row_puller {
     }
   }
 
-  /// Deals the rows of a group to the blocks. Rows without gaps on both sides are one long row.
+  /// Moves this block's pieces of the rows of a group. Rows without gaps on both sides are one long
+  /// row. Bytes of a long row are dealt, or short rows.
   TMAP_HOST_DEVICE void pull_group(std::uint32_t source, std::uint64_t from, std::uint64_t from_step, std::uint64_t to,
                                    std::uint32_t rows) {
-    const std::uint64_t row_bytes = request_.row_bytes;
-    if (rows == 0) return;
-    if (from_step == row_bytes && to_step_ == row_bytes) {
-      return pull_parts(source, {from, to, 0, 0, 1, 0}, rows * row_bytes);
-    }
-    const std::uint32_t room = row_room(from | to | row_bytes | from_step | to_step_);
-    if (row_bytes + room > request_.staging_bytes) {
-      for (std::uint64_t row = 0; row < rows; ++row) {
-        pull_parts(source, {from + row * from_step, to + row * to_step_, 0, 0, 1, 0}, row_bytes);
+    const bool is_packed = from_step == request_.row_bytes && to_step_ == request_.row_bytes;
+    const std::uint64_t bytes = std::uint64_t{is_packed ? rows : 1} * request_.row_bytes;
+    const std::uint32_t room = row_room(from | to | bytes | (is_packed ? 0 : from_step | to_step_));
+    const bool is_short = !is_packed && bytes + room <= request_.staging_bytes;
+    const std::uint64_t end = is_short ? rows : bytes;
+    const std::uint32_t most =
+        is_short ? request_.staging_bytes / (request_.row_bytes + room) : request_.staging_bytes - room;
+    const std::uint64_t from_unit = is_short ? from_step : 1, to_unit = is_short ? to_step_ : 1;
+    TMAP_KEEP_ROLLED
+    for (std::uint64_t row = 0; row < (is_packed || is_short ? 1 : rows); ++row) {
+      TMAP_KEEP_ROLLED
+      for (std::uint64_t at = std::uint64_t{take_turn()} * most; at < end;
+           at += std::uint64_t{most} * request_.blocks) {
+        const std::uint32_t count = end - at < most ? static_cast<std::uint32_t>(end - at) : most;
+        mover_.move(source, {from + row * from_step + at * from_unit, to + row * to_step_ + at * to_unit, from_step,
+                             to_step_, is_short ? count : 1, is_short ? request_.row_bytes : count});
       }
-      return;
-    }
-    const std::uint32_t at_once = request_.staging_bytes / (request_.row_bytes + room);
-    for (std::uint64_t row = 0; row < rows; row += at_once) {
-      const auto left = static_cast<std::uint32_t>(rows - row);
-      deal(source, {from + row * from_step, to + row * to_step_, from_step, to_step_, left < at_once ? left : at_once,
-                    request_.row_bytes});
     }
   }
 
-  /// Cuts a row of so many bytes.
-  TMAP_HOST_DEVICE void pull_parts(std::uint32_t source, row_piece piece, std::uint64_t bytes) {
-    const std::uint32_t most = request_.staging_bytes - row_room(piece.from | piece.to | bytes);
-    for (std::uint64_t left = bytes; left != 0; left -= piece.bytes) {
-      piece.bytes = left < most ? static_cast<std::uint32_t>(left) : most;
-      deal(source, piece);
-      piece.from += piece.bytes;
-      piece.to += piece.bytes;
-    }
-  }
-
-  TMAP_HOST_DEVICE void deal(std::uint32_t source, const row_piece& piece) {
-    if (next_++ % request_.blocks == request_.block) mover_.move(source, piece);
+  /// Returns this block's first piece of the next rows. Each time, another block has the first one.
+  TMAP_HOST_DEVICE std::uint32_t take_turn() {
+    const std::uint32_t mine = turn_;
+    turn_ = turn_ == 0 ? request_.blocks - 1 : turn_ - 1;
+    return mine;
   }
 
   /// Returns the shared memory that a row may need in addition to its own bytes.
@@ -143,7 +143,7 @@ class row_puller {
   announcements<Link> told_;
   piece_mover<Link> mover_;
   std::uint64_t to_step_;
-  std::uint32_t next_{0};  ///< number of the next piece of all blocks
+  std::uint32_t turn_;
 };
 
 }  // namespace tmap::kernels::peer

@@ -10,7 +10,8 @@
 
 namespace tmap::kernels::peer {
 
-/// The threads of a block: one that runs a protocol, in a warp of its own, and those of the crew.
+/// The threads of a block: one that runs a protocol, in a warp of its own, and those of the crew. A
+/// block without a crew has one thread.
 inline constexpr std::uint32_t leading_threads = device::warp_lanes;
 inline constexpr std::uint32_t most_crew_threads = 256;
 
@@ -25,6 +26,7 @@ struct row_crew {
     given.init(1);
     done.init(blockDim.x - leading_threads);
   }
+  static __device__ bool is_there() { return blockDim.x > leading_threads; }
 };
 
 /// Loads 16 bytes of shared memory at any address.
@@ -43,15 +45,20 @@ __device__ inline void store_unit(unsigned char* unit, unsigned char* row, std::
     *reinterpret_cast<uint4*>(unit) = load_unit(from + (unit - row));
     return;
   }
+  TMAP_KEEP_ROLLED
   for (unsigned char* at = unit; at < unit + bulk_unit; ++at) {
     if (at >= row && at < row + bytes) *at = from[at - row];
   }
 }
 
-/// Stores a piece by all threads of a crew. `window` is this rank's own, and aligned.
-__device__ inline void store_share(unsigned char* window, const row_piece& piece, const unsigned char* shared) {
+/// Stores the share of one of so many threads. `window` is this rank's own, and aligned. It is no
+/// part of the code that fast exchanges fetch.
+static __device__ __noinline__ void store_share(unsigned char* window, const row_piece& piece,
+                                                const unsigned char* shared, std::uint32_t thread,
+                                                std::uint32_t threads) {
   const std::uint32_t units = (piece.bytes + 2 * bulk_unit - 2) / bulk_unit;  // that a row touches at most
-  for (std::uint32_t i = threadIdx.x - leading_threads; i < piece.rows * units; i += blockDim.x - leading_threads) {
+  TMAP_KEEP_ROLLED
+  for (std::uint32_t i = thread; i < piece.rows * units; i += threads) {
     const std::uint32_t row = i / units;
     const std::uint64_t target = piece.target_of(row);
     unsigned char* const unit = window + target / bulk_unit * bulk_unit + std::uint64_t{i % units} * bulk_unit;
@@ -61,26 +68,35 @@ __device__ inline void store_share(unsigned char* window, const row_piece& piece
 
 /// Runs in all threads of a crew until the leading thread dismisses it.
 __device__ inline void serve(row_crew& crew, unsigned char* window, const unsigned char* shared) {
+  TMAP_KEEP_ROLLED
   for (std::uint32_t parity = 0;; parity ^= 1) {
     crew.given.wait(parity);
     if (crew.piece.rows == 0) return;
-    store_share(window, crew.piece, shared + crew.shared);
+    store_share(window, crew.piece, shared + crew.shared, threadIdx.x - leading_threads, blockDim.x - leading_threads);
     crew.done.arrive();
   }
 }
 
-/// The link of an exchange: stores rows by a crew.
+/// The link of an exchange: stores rows by a crew, or alone.
 class crew_link : public device::peer_link {
  public:
-  __device__ crew_link(const peer_memory_ref& window, const void* shared, device::tile_barrier* gets, row_crew& crew)
-      : peer_link(window, shared, gets), crew_(crew) {}
+  __device__ crew_link(const peer_memory_ref& window, const unsigned char* shared, device::tile_barrier* gets,
+                       row_crew& crew)
+      : peer_link(window, shared, gets), own_(bytes_of(window)), shared_(shared), crew_(crew) {}
+
+  static __device__ unsigned char* bytes_of(const peer_memory_ref& window) {
+    return reinterpret_cast<unsigned char*>(window.windows[window.rank] + 0);
+  }
 
   __device__ void store_rows(const row_piece& rows, std::uint32_t from_shared) {
+    if (!row_crew::is_there()) return store_share(own_, rows, shared_ + from_shared, 0, 1);
     give(rows, from_shared);
     crew_.done.wait(parity_);
     parity_ ^= 1;
   }
-  __device__ void dismiss() { give({}, 0); }
+  __device__ void dismiss() {
+    if (row_crew::is_there()) give({}, 0);
+  }
 
  private:
   __device__ void give(const row_piece& rows, std::uint32_t from_shared) {
@@ -89,6 +105,8 @@ class crew_link : public device::peer_link {
     crew_.given.arrive();
   }
 
+  unsigned char* own_;
+  const unsigned char* shared_;
   row_crew& crew_;
   std::uint32_t parity_{0};
 };

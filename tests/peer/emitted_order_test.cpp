@@ -47,8 +47,10 @@ std::vector<is_instruction> announced_after(is_instruction copy) {
   return {copy, is<bulk_flush>, is<wait_scoreboard>, is_fence_of_all_gpus, is_fence_of_all_gpus, is<reduce_global>};
 }
 
-const std::vector<std::string> poll_and_acquire{"ld.relaxed.sys.global.u32", "ld.acquire.sys.global.u32"};
-const std::vector<is_instruction> acquired{is_load_of_all_gpus, is_load_of_all_gpus, is_l1_invalidate};
+// The first look acquires, too. Machine code may have the polling anywhere.
+const std::vector<std::string> poll_and_acquire{"ld.acquire.sys.global.u32", "ld.relaxed.sys.global.u32",
+                                                "ld.acquire.sys.global.u32"};
+const std::vector<is_instruction> acquired{is_load_of_all_gpus, is_l1_invalidate};
 
 template <class Step>
 std::vector<Step> joined(std::vector<Step> first, const std::vector<Step>& then) {
@@ -82,6 +84,21 @@ TEST(emitted_order, flush_waits_and_has_no_fence) {
   EXPECT_FALSE(has("put_then_flush", is_fence_of_all_gpus));
 }
 
+TEST(emitted_order, settle_waits_and_has_no_fence) {
+  EXPECT_TRUE(has_in_order(ptx_of("put_then_settle"), {"cp.async.bulk.global.shared::cta.bulk_group",
+                                                       "cp.async.bulk.commit_group;", "cp.async.bulk.wait_group 0;"}));
+  EXPECT_TRUE(runs_in_order("put_then_settle", {is<bulk_copy>, is<bulk_flush>, is<wait_scoreboard>}));
+  EXPECT_FALSE(has("put_then_settle", is_fence_of_all_gpus));
+}
+
+TEST(emitted_order, one_fence_stands_before_the_raises_that_it_serves) {
+  EXPECT_TRUE(has_in_order(
+      ptx_of("store_then_raise_all"),
+      {"st.u32", "fence.acq_rel.sys;", "red.relaxed.sys.global.add.u32", "red.relaxed.sys.global.add.u32"}));
+  EXPECT_TRUE(runs_in_order("store_then_raise_all", {is_fence_of_all_gpus, is<reduce_global>, is<reduce_global>}));
+  EXPECT_FALSE(runs_in_order("store_then_raise_all", {is<reduce_global>, is_fence_of_all_gpus}));
+}
+
 TEST(emitted_order, a_wait_acquires_once_it_has_seen_the_signal) {
   EXPECT_TRUE(has_in_order(ptx_of("wait_then_load"), poll_and_acquire));
   EXPECT_TRUE(runs_in_order("wait_then_load", joined(acquired, {is_weak_load})));
@@ -94,7 +111,7 @@ TEST(emitted_order, a_block_barrier_follows_the_acquire_of_one_thread) {
 
 TEST(emitted_order, a_proxy_fence_stands_between_an_acquire_and_a_get) {
   EXPECT_TRUE(has_in_order(ptx_of("wait_then_get"),
-                           joined(poll_and_acquire, {"fence.proxy.async.global;", "cp.async.bulk.shared"})));
+                           {"ld.acquire.sys.global.u32", "fence.proxy.async.global;", "cp.async.bulk.shared"}));
   EXPECT_TRUE(runs_in_order("wait_then_get", joined(acquired, {is_global_proxy_fence, is<bulk_copy>})));
 }
 

@@ -25,6 +25,22 @@ struct flush_for_quiet : faulty_link {
   void quiet() { flush(); }
 };
 
+struct without_settle : faulty_link {
+  using faulty_link::faulty_link;
+  void settle() {}
+};
+
+struct flush_for_settle : faulty_link {
+  using faulty_link::faulty_link;
+  void settle() { flush(); }
+};
+
+/// Raises without the fence that carries what the thread wrote.
+struct without_release : faulty_link {
+  using faulty_link::faulty_link;
+  void release() {}
+};
+
 /// Waits for its bulk stores and leaves out the fence.
 struct quiet_without_fence : faulty_link {
   using faulty_link::faulty_link;
@@ -74,8 +90,9 @@ struct wait_for_other_gets : faulty_link {
 struct raise_relaxed : faulty_link {
   using faulty_link::faulty_link;
   void raise(std::uint32_t to, std::uint64_t signal, std::uint32_t by) {
-    machine_->reduce(thread_, at(to, signal), by, false);
+    machine_->reduce(thread_, at(to, signal), by, ranks::announced::nothing);
   }
+  void raise_released(std::uint32_t to, std::uint64_t signal, std::uint32_t by) { raise(to, signal, by); }
 };
 
 struct wait_relaxed : faulty_link {

@@ -98,6 +98,21 @@ __global__ void get_then_credit(WINDOW) {
   device::raise(window, 1, signal);
 }
 
+__global__ void put_then_settle(WINDOW) {
+  __shared__ place shared;
+  const device::peer_link link(window, shared.tile);
+  link.put(0, data, 0, bytes);
+  link.settle();
+}
+
+__global__ void store_then_raise_all(WINDOW, std::uint32_t value) {
+  const device::peer_link link(window);
+  link.store(1, data, value);
+  link.release();
+  link.raise_released(1, signal, 1);
+  link.raise_released(2, signal, 1);
+}
+
 // A get through a link announces its bytes before the copy.
 __global__ void get_by_link(WINDOW, std::uint32_t* seen) {
   __shared__ place shared;

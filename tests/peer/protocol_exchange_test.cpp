@@ -165,10 +165,13 @@ TEST(protocol_exchange_faults, none_is_seen_without_a_fault) {
   expect_at_random(exchange_program(two_calls()), 500);
 }
 TEST(protocol_exchange_faults, a_relaxed_wait_is_seen) {
-  expect_seen<wait_relaxed>("the count is right");
+  expect_seen<wait_relaxed>("a call ended with status");
 }
 TEST(protocol_exchange_faults, a_relaxed_raise_is_seen) {
-  expect_seen<raise_relaxed>("the count is right");
+  expect_seen<raise_relaxed>("a call ended with status");
+}
+TEST(protocol_exchange_faults, a_missing_release_is_seen) {
+  expect_seen<without_release>("a call ended with status");
 }
 TEST(protocol_exchange_faults, a_missing_proxy_fence_is_seen) {
   expect_seen<without_proxy_fence>("the row is right");
@@ -216,11 +219,11 @@ void expect_seen_of_workers() {
   expect_failure_at_random(exchange_program<Link>(shared), "the row is right");
 }
 
-TEST(protocol_exchange_faults, a_missing_quiet_is_seen) {
-  expect_seen_of_workers<without_quiet>();
+TEST(protocol_exchange_faults, a_missing_settle_is_seen) {
+  expect_seen_of_workers<without_settle>();
 }
-TEST(protocol_exchange_faults, a_flush_for_quiet_is_seen) {
-  expect_seen_of_workers<flush_for_quiet>();
+TEST(protocol_exchange_faults, a_flush_for_settle_is_seen) {
+  expect_seen_of_workers<flush_for_settle>();
 }
 TEST(protocol_exchange_faults, a_missing_flush_is_seen) {
   expect_seen_of_workers<without_flush>();

@@ -29,7 +29,7 @@ TMAP_HOST_DEVICE constexpr peer_verdict verdict_of(std::uint32_t word) {
 /// Returns whether some rank of the group gave up. It looks once.
 template <class Link>
 [[nodiscard]] TMAP_HOST_DEVICE bool is_broken(Link& link) {
-  return link.wait(offsetof(window_header, broken), 1, 0);
+  return link.look(offsetof(window_header, broken)) != 0;
 }
 
 /// Waits until a signal of the own window has come to `value`. Returns false at the deadline, or
@@ -57,6 +57,7 @@ TMAP_HOST_DEVICE peer_verdict report(Link& link, const peer_verdict& verdict) {
 template <class Link>
 TMAP_HOST_DEVICE peer_verdict give_up(Link& link, const peer_verdict& verdict) {
   link.store(link.rank(), offsetof(window_header, fault), word_of(verdict));
+  TMAP_KEEP_ROLLED
   for (std::uint32_t rank = 0; rank < link.ranks(); ++rank) link.raise(rank, offsetof(window_header, broken), 1);
   return verdict;
 }

@@ -62,8 +62,24 @@ class peer_link {
 
   __device__ void flush() const { device::flush(); }
   __device__ void quiet() const { device::quiet(); }
+  /// Waits until all puts have completed. Later kernels of this rank find them. To announce them
+  /// takes `quiet`.
+  __device__ void settle() const {
+    commit_stores();
+    wait_stores_written();
+  }
   __device__ void raise(std::uint32_t rank, std::uint64_t signal, std::uint32_t by) const {
     device::raise(word(rank, signal), by);
+  }
+  /// Lets `raise_released` carry what this thread has seen and written. One serves many raises.
+  __device__ void release() const { cuda::ptx::fence(cuda::ptx::sem_acq_rel, cuda::ptx::scope_sys); }
+  __device__ void raise_released(std::uint32_t rank, std::uint64_t signal, std::uint32_t by) const {
+    ptx::red_add_relaxed_sys(word(rank, signal), by);
+  }
+  /// Looks at a signal of the own window once, and learns nothing else. The thread goes on until it
+  /// uses the result.
+  [[nodiscard]] __device__ std::uint32_t look(std::uint64_t signal) const {
+    return ptx::ld_relaxed_sys(word(rank(), signal));
   }
   /// Waits for a signal of the own window, or until the word `unless` of it is not zero.
   [[nodiscard]] __device__ bool wait(std::uint64_t signal, std::uint32_t value, std::uint64_t deadline,

@@ -52,10 +52,11 @@ TMAP_HOST_DEVICE constexpr bool has_come(std::uint32_t counter, std::uint32_t va
 
 /// Waits until a signal has come to `value`, and returns true. Returns false at the deadline
 /// (`clock_now`), or once the word `ended` is not zero, if there is one. With deadline 0 it looks
-/// once. It never traps. Polls by relaxed loads, because each acquire empties this
-/// multiprocessor's L1 cache.
+/// twice. It never traps. Polls by relaxed loads, because each acquire empties this
+/// multiprocessor's L1 cache. But the first look is an acquire: often the signal is there.
 [[nodiscard]] __device__ inline bool wait_until(const std::uint32_t* signal, std::uint32_t value,
                                                 std::uint64_t deadline, const std::uint32_t* ended = nullptr) {
+  if (has_come(ptx::ld_acquire_sys(signal), value)) return true;
   while (!has_come(ptx::ld_relaxed_sys(signal), value)) {
     if (ended != nullptr && ptx::ld_relaxed_sys(ended) != 0) return false;
     if (clock_now() >= deadline) return false;

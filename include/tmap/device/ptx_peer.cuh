@@ -22,6 +22,14 @@ __device__ inline std::uint32_t ld_acquire_sys(const std::uint32_t* global) {
   return value;
 }
 
+// red.relaxed.sys.global.add.u32 [a], b;                          PTX ISA 9.7.13.7, sm_60
+__device__ inline void red_add_relaxed_sys(std::uint32_t* global, std::uint32_t by) {
+  asm volatile("red.relaxed.sys.global.add.u32 [%0], %1;"
+               :
+               : "l"(__cvta_generic_to_global(global)), "r"(by)
+               : "memory");
+}
+
 // red.release.sys.global.add.u32 [a], b;                          PTX ISA 9.7.13.7, sm_70
 __device__ inline void red_add_release_sys(std::uint32_t* global, std::uint32_t by) {
   asm volatile("red.release.sys.global.add.u32 [%0], %1;"

@@ -93,9 +93,10 @@ void machine::wait_mbarrier(std::uint32_t me, std::uint32_t set) {
 }
 
 /// red.sys.add (8.10.3): atomic, so it follows the newest write directly. Another place in
-/// coherence order is what another schedule gives. A release carries the thread's view (8.8), and
-/// all releases that it follows through reductions (8.9.2, observation order).
-void machine::reduce(std::uint32_t me, place signal, std::uint32_t by, bool is_release) {
+/// coherence order is what another schedule gives. A release carries the thread's view, and a
+/// relaxed one after a fence the view at the fence (8.8, release patterns). Both carry all releases
+/// that they follow through reductions (8.9.2, observation order).
+void machine::reduce(std::uint32_t me, place signal, std::uint32_t by, announced what) {
   scheduler_.step(me);
   const location at = memory_.at(signal);
   thread_state& self = threads_[me];
@@ -103,9 +104,10 @@ void machine::reduce(std::uint32_t me, place signal, std::uint32_t by, bool is_r
   write next = memory_.writes(at).back();
   next.value += by;
   next.is_read = true;
-  next.is_release |= is_release;
-  if (is_release) next.released.join(self.generic);
-  note(me, is_release ? "red.release" : "red.relaxed", signal, next.value);
+  next.is_release |= what != announced::nothing;
+  if (what == announced::all) next.released.join(self.generic);
+  if (what == announced::fenced) next.released.join(self.fenced);
+  note(me, what == announced::all ? "red.release" : "red.relaxed", signal, next.value);
   insert(at, end, std::move(next));
   self.generic.raise(at, end);
 }
@@ -151,6 +153,7 @@ bool machine::poll(std::uint32_t me, const awaited& given, bool is_acquire) {
 /// next release carries. It concerns the thread alone, so it is no step of its own.
 void machine::fence_acq_rel(std::uint32_t me) {
   threads_[me].generic.join(threads_[me].completed);
+  threads_[me].fenced = threads_[me].generic;
   note(me, "fence.acq_rel");
 }
 

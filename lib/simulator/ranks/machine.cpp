@@ -31,6 +31,7 @@ void machine::clear() {
     each.generic.clear();
     each.async.clear();
     each.completed.clear();
+    each.fenced.clear();
     each.stores.clear();
     each.loads.clear();
   }
@@ -42,7 +43,7 @@ void machine::clear() {
 std::uint64_t machine::hash() const {
   std::uint64_t hash = memory_.hash();
   for (const thread_state& each : threads_) {
-    for (const view* seen : {&each.generic, &each.async, &each.completed}) hash = mix(hash, seen->hash());
+    for (const view* seen : {&each.generic, &each.async, &each.completed, &each.fenced}) hash = mix(hash, seen->hash());
     for (const stored_word& word : each.stores) {
       hash =
           mix(mix(hash, word.from), std::uint64_t{word.to} << 17 | std::uint64_t{word.at} << 1 | word.is_source_read);
@@ -89,6 +90,7 @@ void machine::insert(location at, position before, write what) {
     each.generic.make_room(at, before);
     each.async.make_room(at, before);
     each.completed.make_room(at, before);
+    each.fenced.make_room(at, before);
     for (stored_word& word : each.stores) word.at += word.to == at && word.at >= before;
     for (loaded_word& word : each.loads) word.oldest += word.from == at && word.oldest >= before;
   }

@@ -16,8 +16,8 @@
 // to the other.
 //
 // Left out: a read never returns a value that is written after it (load buffering). PTX allows that
-// for relaxed accesses. It matters only to programs that announce by relaxed writes, and the link
-// has none.
+// for relaxed accesses. It matters only to programs that announce by relaxed writes without a
+// fence, and the link has none.
 
 #include <cstdint>
 #include <functional>
@@ -45,6 +45,13 @@ struct awaited {
   std::optional<place> unless;  ///< a counter that ends the polling once it is raised
 };
 
+/// Names what a reduction carries to those that acquire it.
+enum class announced {
+  nothing,  ///< relaxed
+  fenced,   ///< relaxed, after a fence: what the thread knew at its last fence
+  all,      ///< a release: what the thread knows
+};
+
 /// Each function of the lower part is an instruction of one thread, the first argument.
 class machine {
  public:
@@ -70,7 +77,7 @@ class machine {
   void bulk_load(std::uint32_t me, place to, place from, std::uint32_t words, std::uint32_t set = 0);
   void wait_mbarrier(std::uint32_t me, std::uint32_t set = 0);
 
-  void reduce(std::uint32_t me, place signal, std::uint32_t by, bool is_release);
+  void reduce(std::uint32_t me, place signal, std::uint32_t by, announced what);
   bool poll(std::uint32_t me, const awaited& given, bool is_acquire);
 
   void fence_acq_rel(std::uint32_t me);
@@ -98,6 +105,7 @@ class machine {
     view generic;
     view async;
     view completed;  ///< own bulk stores that a wait_group has seen, and no fence yet
+    view fenced;     ///< the generic view at the last fence
     std::vector<stored_word> stores;
     std::vector<loaded_word> loads;
   };

@@ -51,9 +51,15 @@ class model_link {
     machine_->wait_group(thread_);
     machine_->fence_acq_rel(thread_);
   }
+  void settle() { machine_->wait_group(thread_); }
   void raise(std::uint32_t rank, std::uint64_t signal, std::uint32_t by) {
-    machine_->reduce(thread_, at(rank, signal), by, true);
+    machine_->reduce(thread_, at(rank, signal), by, announced::all);
   }
+  void release() { machine_->fence_acq_rel(thread_); }
+  void raise_released(std::uint32_t rank, std::uint64_t signal, std::uint32_t by) {
+    machine_->reduce(thread_, at(rank, signal), by, announced::fenced);
+  }
+  [[nodiscard]] std::uint32_t look(std::uint64_t signal) { return poll(signal, 1, 0, no_word, false) ? 1 : 0; }
   [[nodiscard]] bool wait(std::uint64_t signal, std::uint32_t value, std::uint64_t deadline,
                           std::uint64_t unless = no_word) {
     return poll(signal, value, deadline, unless, true);
