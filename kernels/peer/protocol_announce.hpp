@@ -113,8 +113,9 @@ template <class Link>
 template <class Link>
 class slot_writer {
  public:
-  TMAP_HOST_DEVICE slot_writer(Link& link, const exchange_request& request, std::uint32_t call)
-      : link_(link), request_(request), call_(call) {
+  /// `totals` has room for those of all ranks.
+  TMAP_HOST_DEVICE slot_writer(Link& link, const exchange_request& request, std::uint32_t call, std::uint32_t* totals)
+      : link_(link), request_(request), call_(call), totals_(totals) {
     std::uint64_t all = 0;
     TMAP_KEEP_ROLLED
     for (std::uint32_t rank = 0; rank < link.ranks(); ++rank) {
@@ -160,14 +161,15 @@ class slot_writer {
   std::uint32_t call_;
   std::uint32_t has_bad_counts_;
   std::uint32_t lacks_room_;
-  std::uint32_t totals_[max_group_ranks];
+  std::uint32_t* totals_;
 };
 
 /// Writes a slot into every rank and raises its signal there.
 template <class Link>
 [[nodiscard]] TMAP_HOST_DEVICE peer_verdict announce(Link& link, const exchange_request& request, std::uint32_t call,
                                                      std::uint64_t deadline) {
-  slot_writer<Link> slots(link, request, call);
+  std::uint32_t totals[max_group_ranks];
+  slot_writer<Link> slots(link, request, call, totals);
   if (const peer_verdict free = await_credits_of(link, call - 1, deadline); free.status != peer_status::ok) return free;
   TMAP_KEEP_ROLLED
   for (std::uint32_t i = 0; i < link.ranks(); ++i) slots.write(rank_in_turn(link, i));

@@ -52,15 +52,15 @@ TMAP_HOST_DEVICE void give_credits(Link& link, std::uint32_t call) {
   }
 }
 
-/// Runs the first block's part of a call.
+/// Ends the first block's part of a call, whose own rows have moved. The blocks had raised `before`
+/// when it began.
 template <class Link, class Moves>
-[[nodiscard]] TMAP_HOST_DEVICE peer_verdict lead_call(Link& link, const exchange_request& request, std::uint32_t call,
-                                                      std::uint64_t deadline, const Moves& moves) {
-  const std::uint32_t raised = link.load(link.rank(), offsetof(window_header, workers_expected));
-  const peer_verdict moved = announce_and_move(link, request, call, deadline, moves);
+[[nodiscard]] TMAP_HOST_DEVICE peer_verdict end_call(Link& link, const exchange_request& request, std::uint32_t call,
+                                                     std::uint32_t before, std::uint64_t deadline, const Moves& moves,
+                                                     const peer_verdict& moved) {
   if (is_fatal(moved.status)) return moved;
   if (moved.status == peer_status::ok) moves.write_counts(link);
-  const peer_verdict ended = await_workers(link, request, raised, deadline);
+  const peer_verdict ended = await_workers(link, request, before, deadline);
   if (ended.status != peer_status::ok) return ended;
   give_credits(link, call);
   return moved;
@@ -89,13 +89,15 @@ TMAP_HOST_DEVICE peer_verdict report_call(Link& link, const exchange_request& re
 template <class Link, class Moves>
 [[nodiscard]] TMAP_HOST_DEVICE peer_verdict run_call(Link& link, const exchange_request& request,
                                                      std::uint64_t deadline, const Moves& moves) {
+  const std::uint32_t me = link.rank();
   const bool leads = request.block == 0;
   const peer_verdict begun = may_begin(link, request);
   if (begun.status != peer_status::ok) return leads ? report_call(link, request, begun) : begun;
-  const std::uint32_t call = link.load(link.rank(), offsetof(window_header, exchanges)) + 1;
-  if (leads) return report_call(link, request, lead_call(link, request, call, deadline, moves));
+  const std::uint32_t call = link.load(me, offsetof(window_header, exchanges)) + 1;
+  const std::uint32_t before = link.load(me, offsetof(window_header, workers_expected));
   const peer_verdict moved = announce_and_move(link, request, call, deadline, moves);
-  link.raise(link.rank(), offsetof(window_header, workers_raised), 1);
+  if (leads) return report_call(link, request, end_call(link, request, call, before, deadline, moves, moved));
+  link.raise(me, offsetof(window_header, workers_raised), 1);
   return moved;
 }
 
@@ -105,7 +107,8 @@ struct exchange_moves {
 
   template <class Link>
   TMAP_HOST_DEVICE void move(Link& link) const {
-    row_puller<Link>(link, request).run();
+    row_piece pieces[most_stages];
+    row_puller<Link>(link, request, pieces).run();
   }
   template <class Link>
   TMAP_HOST_DEVICE void write_counts(Link& link) const {

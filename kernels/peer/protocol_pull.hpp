@@ -14,15 +14,20 @@ inline constexpr std::uint32_t most_stages = 8;
 inline constexpr std::uint32_t pull_sets = 2;
 
 /// Moves pieces from peers to the own window through shared memory. While one half of the stages is
-/// stored, the other half is being filled. A single stage takes turns.
+/// stored, the other half is being filled. A single stage takes turns. The pieces lie outside: an
+/// object with an array is memory, and all that it refers to, too.
 template <class Link>
 class piece_mover {
  public:
-  TMAP_HOST_DEVICE piece_mover(Link& link, std::uint32_t staging_bytes, std::uint32_t stages)
-      : link_(link), staging_bytes_(staging_bytes), sets_(stages < pull_sets ? 1 : pull_sets), half_(stages / sets_) {}
+  TMAP_HOST_DEVICE piece_mover(Link& link, std::uint32_t staging_bytes, std::uint32_t stages, row_piece* pieces)
+      : link_(link),
+        pieces_(pieces),
+        staging_bytes_(staging_bytes),
+        sets_(stages < pull_sets ? 1 : pull_sets),
+        half_(stages / sets_) {}
 
   TMAP_HOST_DEVICE void move(std::uint32_t source, const row_piece& piece) {
-    const std::uint32_t stage = set_ * half_ + filled_[set_]++;
+    const std::uint32_t stage = set_ * half_ + filled_++;
     TMAP_KEEP_ROLLED
     for (std::uint32_t row = 0; row < piece.rows; ++row) {
       const std::uint32_t skew = piece.skew_of(row);
@@ -30,26 +35,28 @@ class piece_mover {
                 bulk_bytes(skew + piece.bytes), set_);
     }
     pieces_[stage] = piece;
-    if (filled_[set_] < half_) return;
-    set_ = (set_ + 1) % sets_;
-    store(set_);
+    if (filled_ == half_) turn();
   }
 
   /// Returns when all pieces are in the window, for later kernels of this rank. Sources are free.
   TMAP_HOST_DEVICE void finish() {
     TMAP_KEEP_ROLLED
-    for (std::uint32_t set = 0; set < sets_; ++set) store(set);
+    for (std::uint32_t set = 0; set < sets_; ++set) turn();
     link_.settle();
   }
 
  private:
-  TMAP_HOST_DEVICE void store(std::uint32_t set) {
-    if (filled_[set] == 0) return;
-    link_.wait_gets(set);
+  /// Stores the set that was filled before this one, and fills it again.
+  TMAP_HOST_DEVICE void turn() {
+    const std::uint32_t stored = sets_ == 1 ? filled_ : others_;
+    set_ = sets_ - 1 - set_;
+    others_ = filled_;
+    filled_ = 0;
+    if (stored == 0) return;
+    link_.wait_gets(set_);
     TMAP_KEEP_ROLLED
-    for (std::uint32_t stage = set * half_; stage < set * half_ + filled_[set]; ++stage) store_piece(stage);
+    for (std::uint32_t stage = set_ * half_; stage < set_ * half_ + stored; ++stage) store_piece(stage);
     link_.flush();  // the next pieces take the same memory
-    filled_[set] = 0;
   }
 
   TMAP_HOST_DEVICE void store_piece(std::uint32_t stage) {
@@ -63,23 +70,25 @@ class piece_mover {
   }
 
   Link& link_;
+  row_piece* pieces_;
   std::uint32_t staging_bytes_;
   std::uint32_t sets_;
   std::uint32_t half_;  ///< stages of a set
   std::uint32_t set_{0};
-  std::uint32_t filled_[pull_sets]{};
-  row_piece pieces_[most_stages];
+  std::uint32_t filled_{0};  ///< stages of this set
+  std::uint32_t others_{0};  ///< and of the other one
 };
 
 /// Pulls this block's share of the rows of all ranks.
 template <class Link>
 class row_puller {
  public:
-  TMAP_HOST_DEVICE row_puller(Link& link, const exchange_request& request)
+  /// `pieces` has room for those of `most_stages`.
+  TMAP_HOST_DEVICE row_puller(Link& link, const exchange_request& request, row_piece* pieces)
       : link_(link),
         request_(request),
         told_(link, request),
-        mover_(link, request.staging_bytes, request.stages),
+        mover_(link, request.staging_bytes, request.stages, pieces),
         to_step_(row_step(request.out_pitch, request.row_bytes)),
         turn_(request.block) {}
 

@@ -77,19 +77,34 @@ __device__ inline void serve(row_crew& crew, unsigned char* window, const unsign
   }
 }
 
-/// The link of an exchange: stores rows by a crew, or alone.
-class crew_link : public device::peer_link {
+/// The link of an exchange by one thread, which stores rows itself.
+class lone_link : public device::peer_link {
  public:
-  __device__ crew_link(const peer_memory_ref& window, const unsigned char* shared, device::tile_barrier* gets,
-                       row_crew& crew)
-      : peer_link(window, shared, gets), own_(bytes_of(window)), shared_(shared), crew_(crew) {}
+  __device__ lone_link(const peer_memory_ref& window, const unsigned char* shared, device::tile_barrier* gets)
+      : peer_link(window, shared, gets), own_(bytes_of(window)), shared_(shared) {}
 
   static __device__ unsigned char* bytes_of(const peer_memory_ref& window) {
     return reinterpret_cast<unsigned char*>(window.windows[window.rank] + 0);
   }
 
+  __device__ void store_rows(const row_piece& rows, std::uint32_t from_shared) const {
+    store_share(own_, rows, shared_ + from_shared, 0, 1);
+  }
+
+ private:
+  unsigned char* own_;
+  const unsigned char* shared_;
+};
+
+/// The same with a crew, if there is one.
+class crew_link : public lone_link {
+ public:
+  __device__ crew_link(const peer_memory_ref& window, const unsigned char* shared, device::tile_barrier* gets,
+                       row_crew& crew)
+      : lone_link(window, shared, gets), crew_(crew) {}
+
   __device__ void store_rows(const row_piece& rows, std::uint32_t from_shared) {
-    if (!row_crew::is_there()) return store_share(own_, rows, shared_ + from_shared, 0, 1);
+    if (!row_crew::is_there()) return lone_link::store_rows(rows, from_shared);
     give(rows, from_shared);
     crew_.done.wait(parity_);
     parity_ ^= 1;
@@ -105,8 +120,6 @@ class crew_link : public device::peer_link {
     crew_.given.arrive();
   }
 
-  unsigned char* own_;
-  const unsigned char* shared_;
   row_crew& crew_;
   std::uint32_t parity_{0};
 };

@@ -94,7 +94,7 @@ TEST(emitted_order, settle_waits_and_has_no_fence) {
 TEST(emitted_order, one_fence_stands_before_the_raises_that_it_serves) {
   EXPECT_TRUE(has_in_order(
       ptx_of("store_then_raise_all"),
-      {"st.u32", "fence.acq_rel.sys;", "red.relaxed.sys.global.add.u32", "red.relaxed.sys.global.add.u32"}));
+      {"st.global.u32", "fence.acq_rel.sys;", "red.relaxed.sys.global.add.u32", "red.relaxed.sys.global.add.u32"}));
   EXPECT_TRUE(runs_in_order("store_then_raise_all", {is_fence_of_all_gpus, is<reduce_global>, is<reduce_global>}));
   EXPECT_FALSE(runs_in_order("store_then_raise_all", {is<reduce_global>, is_fence_of_all_gpus}));
 }

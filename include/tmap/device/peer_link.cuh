@@ -92,7 +92,7 @@ class peer_link {
 
  private:
   __device__ unsigned char* at(std::uint32_t rank, std::uint64_t offset) const {
-    return reinterpret_cast<unsigned char*>(window_.windows[rank] + offset);
+    return static_cast<unsigned char*>(__cvta_global_to_generic(window_.windows[rank] + offset));
   }
   __device__ std::uint32_t* word(std::uint32_t rank, std::uint64_t offset) const {
     return reinterpret_cast<std::uint32_t*>(at(rank, offset));
