@@ -14,8 +14,8 @@ moe_combine(values, row_of_choice, weights=None, base=None)
     Adds up the weighted rows of each token, as `tmap.moe.combine` does. All of float type have
     gradients, by moe_combine_backward. No two choices name the same row.
 moe_gather(x, token_of_row, row_of_choice)
-    Copies the tokens x into the order by expert, by results of moe_route or moe_sort. A row of no
-    choice has any token. The gradient adds up the rows of each token, in a fixed order.
+    Copies the tokens x into the order by expert, by results of moe_route or moe_sort. A row without
+    a choice gets some token. The gradient adds up the rows of each token, in a fixed order.
 grouped_gated_mm(a, b, offs, bias=None, *, function="silu", columns="halves", alpha=1.0, limit=None,
                  value_shift=0.0)
     Multiplies as `grouped_mm` with rows that are ragged, then applies a `tmap.Gate`. Returns the

@@ -5,7 +5,7 @@
 // A thread has 16 results of 32 columns, in one of two orders. No two lanes of a write meet in a
 // bank.
 
-#include <tmap/device/ptx.cuh>
+#include <tmap/device/ptx_wgmma.cuh>
 #include <tmap/grouped_gemm.hpp>
 
 #include <cstdint>
