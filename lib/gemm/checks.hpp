@@ -28,8 +28,4 @@ void check_problem(support::arguments& given, const column_problem& problem);
 void check_problem(support::arguments& given, const weight_problem& problem);
 void check_problem(support::arguments& given, const pointer_problem& problem);
 
-/// Checks that all scales have an index of 32 bits. The operand has `lines` lines in each group.
-void check_scale_places(support::arguments& given, const block_scales& scales, std::uint64_t lines,
-                        std::uint64_t groups, std::uint64_t k, const support::argument& name);
-
 }  // namespace tmap::gemm

@@ -72,4 +72,9 @@ inline void check_matrices(support::arguments& given, const matrix& first, const
   check_reach(given, last, shape.rows, shape.bytes, name);
 }
 
+/// Returns how many rows A has.
+inline std::uint64_t a_row_count(const row_problem& problem) {
+  return problem.a_rows != nullptr ? problem.a_row_count : problem.rows;
+}
+
 }  // namespace tmap::gemm

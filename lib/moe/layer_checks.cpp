@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "lib/moe/layer_checks.hpp"
 
-#include "lib/gemm/checks.hpp"
 #include "lib/gemm/epilogue_checks.hpp"
 #include "lib/gemm/matrix_checks.hpp"
+#include "lib/gemm/scale_checks.hpp"
 #include "lib/moe/checks.hpp"
 
 namespace tmap::moe {
