@@ -4,8 +4,13 @@
 /// @file
 /// Padding of rows that have no gaps, and its inverse. Each is one launch without a workspace.
 /// `ragged.hpp` pads tensors of any shape and stride. No tensor is bad here, so a run may have
-/// neither statuses nor a header, and its windows are ignored. Thread-safe. Work is in the order of
-/// the run's stream.
+/// neither statuses nor a header, and its windows and routes are ignored. Thread-safe. Work is in
+/// the order of the run's stream, and a graph may capture it. All memory stays the caller's, and
+/// must live until the work has run. The two matrices must not overlap.
+/// @fails
+/// - `invalid_argument`: sizes, a format or an address that the struct below does not allow, or
+///   statuses or a header.
+/// - `no_driver`, `no_device`, `no_kernel_image`, `cuda_failure`, on a stream.
 
 #include <tmap/config.hpp>
 #include <tmap/device_address.hpp>
