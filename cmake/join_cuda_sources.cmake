@@ -17,6 +17,7 @@ function(tmap_join_cuda_sources variable target)
     string(APPEND includes "#include \"${source}\"\n")
   endforeach()
   set(joined ${CMAKE_CURRENT_BINARY_DIR}/${target}_joined.cu)
-  file(GENERATE OUTPUT ${joined} CONTENT "${includes}")
+  # file(GENERATE) would make Ninja compile it last, if the target is of another folder.
+  file(CONFIGURE OUTPUT ${joined} CONTENT "${includes}" @ONLY)
   set(${variable} ${others} ${joined} PARENT_SCOPE)
 endfunction()
