@@ -13,7 +13,7 @@ set(CMAKE_TRY_COMPILE_PLATFORM_VARIABLES TMAP_AARCH64_CUDA)
 find_path(tmap_cuda_include cuda_runtime_api.h PATHS $ENV{CUDA_PATH} $ENV{CUDA_HOME} /usr/local/cuda
   PATH_SUFFIXES include NO_DEFAULT_PATH)
 set(CMAKE_CUDA_FLAGS_INIT
-  "-I${tmap_cuda_include} -isystem ${tmap_cuda_include}/cccl -L${TMAP_AARCH64_CUDA}/lib")
+  "-isystem ${tmap_cuda_include} -isystem ${tmap_cuda_include}/cccl -L${TMAP_AARCH64_CUDA}/lib")
 foreach(name tmap_cudart CUDA_cudart_static_LIBRARY)
   set(${name} ${TMAP_AARCH64_CUDA}/lib/libcudart_static.a CACHE FILEPATH "The CUDA runtime of aarch64")
 endforeach()
