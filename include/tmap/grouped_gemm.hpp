@@ -204,7 +204,7 @@ inline constexpr std::uint32_t scaled_elements = 128;
 inline constexpr std::uint32_t scaled_columns = 128;
 
 /// A holds the rows of all groups, and so does C [rows, N]. B has a matrix for each group. Rows of
-/// C that belong to no group stay as they were.
+/// C that belong to no group stay as they were, unless `zero_rest` is set.
 struct row_problem {
   operand_type type{};
   std::uint32_t groups{};
@@ -261,6 +261,10 @@ struct row_problem {
   /// That is faster, but each element may lose 2^-13 of the largest sum so far, so errors grow with
   /// K.
   bool fast_accumulation{false};
+  /// Rows of C that belong to no group, or to a bad one, become zero. Groups that follow each other
+  /// without gaps are written once, all others twice. Neither with `accumulate` nor with
+  /// `c_addresses` or `c_rows`. Of C of type `f8_e4m3`, the scales of such rows stay as they were.
+  bool zero_rest{};
 };
 
 /// C[:, columns of group g] = A[g] * (B's columns of group g). A has a matrix [m, k] for each
@@ -304,6 +308,7 @@ struct weight_problem {
   const std::uint64_t* c_addresses{};
   result_type c_type{};  ///< not `f8_e4m3`
   bool accumulate{};     ///< as in a `row_problem`
+  bool zero_rest{};      ///< bad groups get zeros, too; neither with `accumulate` nor with `c_addresses`
   /// Both with operands of 8 bits, else none. Each line of both operands has a scale for 128 rows.
   /// They multiply the sums of these rows as in a `row_problem`. `b_scales.line_stride` is 1.
   block_scales a_scales{};

@@ -199,14 +199,15 @@ __device__ inline void place_group(const gemm::weight_problem& problem, const gr
   const std::uint32_t listed = judge_listed(problem.c_addresses, g, problem.c.pitch_bytes, problem.m,
                                             problem.n * gemm::result_bytes(problem.c_type));
   if (listed != 0) judged.bits = has_no_rows ? listed : judged.bits | listed;
-  judged.has_work = judged.bits == 0 || judged.bits == gemm::group_status::empty_bit;
+  const bool is_good = judged.bits == 0;
+  judged.has_work = is_good || judged.bits == gemm::group_status::empty_bit || problem.zero_rest;
   if (!judged.has_work) return;
   judged.at = {problem.a.address, problem.a.pitch_bytes, problem.b.address, problem.b.pitch_bytes};
   gemm_group& group = judged.group;
   group.m = static_cast<std::uint32_t>(problem.m);
   group.n = static_cast<std::uint32_t>(problem.n);
-  group.k = static_cast<std::uint32_t>(range.end - range.begin);
-  group.first_k = has_no_rows ? 0 : static_cast<std::uint32_t>(range.begin);
+  group.k = is_good ? static_cast<std::uint32_t>(range.end - range.begin) : 0;
+  group.first_k = is_good ? static_cast<std::uint32_t>(range.begin) : 0;
   group.c_pitch = problem.c.pitch_bytes;
   group.c =
       problem.c_addresses != nullptr ? problem.c_addresses[g] : problem.c.address + g * problem.c_group_pitch_bytes;

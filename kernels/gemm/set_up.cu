@@ -10,6 +10,8 @@ namespace {
 
 // Each of these blocks keeps a block of the products from its multiprocessor until it ends.
 constexpr std::uint32_t most_set_up_blocks = 16;
+// As many as write at the speed of the memory.
+constexpr std::uint32_t zeroing_blocks = 64;
 
 __device__ device::guard_page set_up_page;
 
@@ -44,6 +46,7 @@ set_up_request<Problem> request_of(const Problem& problem, const gemm_call& call
 
 template <class Problem>
 std::uint32_t set_up_blocks(const Problem& problem) {
+  if (zeroes_rest(problem)) return zeroing_blocks;
   return std::min(set_up_rounds(problem.groups) * set_up_operands(problem), most_set_up_blocks);
 }
 

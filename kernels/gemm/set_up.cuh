@@ -56,6 +56,15 @@ TMAP_HOST_DEVICE constexpr bool has_second(const Problem&) {
   return false;
 }
 
+/// Returns whether rows of C that belong to no group become zero.
+TMAP_HOST_DEVICE constexpr bool zeroes_rest(const gemm::row_problem& problem) {
+  return problem.zero_rest;
+}
+template <class Problem>
+TMAP_HOST_DEVICE constexpr bool zeroes_rest(const Problem&) {
+  return false;
+}
+
 /// Returns the number of maps that each group has of its own.
 template <class Problem>
 TMAP_HOST_DEVICE constexpr std::uint32_t set_up_operands(const Problem& problem) {

@@ -17,12 +17,14 @@
 #include "kernels/gemm/judge_group.cuh"
 #include "kernels/gemm/set_up.cuh"
 #include "kernels/gemm/tile_math.hpp"
+#include "kernels/gemm/zero_rest.cuh"
 
 namespace tmap::kernels {
 
 struct set_up_shared {
   device::warp_stage stages[set_up_warps];
   block_header header;
+  detail::written_rows written;
 };
 
 /// The share of one block. Set-up is shared by parts: a part is one operand's maps of a round of
@@ -171,6 +173,7 @@ __device__ void set_up_groups(const set_up_request<Problem>& request, const gemm
   const bool is_first = mine.block == 0;
   if (threadIdx.x == 0) {
     shared.header.reset();
+    shared.written.reset();
     if (is_first) request.scratch.taken->taken = 0;
   }
   __syncthreads();
@@ -181,6 +184,7 @@ __device__ void set_up_groups(const set_up_request<Problem>& request, const gemm
     const std::int64_t tiles = detail::tiles_of(request, judged);
     const std::int64_t before = join_before_thread<set_up_warps>(tiles, sums.tiles, add{});
     if (is_first) detail::report(request, g, judged.bits, shared.header);
+    if (zeroes_rest(request.problem)) shared.written.add(judged);
     if (mine.has(first / set_up_threads * set_up_operands(request.problem)) && g < groups) {
       request.scratch.groups[g] = judged.group;
       request.scratch.tile_ends[g] = static_cast<std::uint64_t>(before + tiles);
@@ -193,6 +197,7 @@ __device__ void set_up_groups(const set_up_request<Problem>& request, const gemm
   }
   device::warp_encoder<detail::map_shape>::release();
   __syncthreads();
+  if (zeroes_rest(request.problem)) detail::zero_rest(request.problem, shared.written, mine.block, mine.blocks);
   if (threadIdx.x == 0 && is_first && request.header != nullptr) *request.header = shared.header.value();
 }
 

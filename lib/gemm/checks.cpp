@@ -71,6 +71,13 @@ void check_accumulation(arguments& given, const row_problem& problem) {
   }
 }
 
+/// Only one C whose old content has no use can be cleared.
+template <class Problem>
+void check_rest(arguments& given, const Problem& problem) {
+  if (!problem.zero_rest || (!problem.accumulate && problem.c_addresses == nullptr)) return;
+  given.refuse(problem_name.member("zero_rest"), "is set; with accumulate or c_addresses it must not be");
+}
+
 void check_b(arguments& given, const row_problem& problem) {
   const argument name = problem_name.member("b");
   const row_shape shape = stored_shape(problem.type, problem.b_layout == b_layout::k_by_n, problem.n, problem.k);
@@ -144,6 +151,7 @@ void check_problem(arguments& given, const row_problem& problem) {
   check_groups(given, problem.groups, problem.type, operand_type::f8_e5m2);
   check_layouts(given, problem.a_layout, problem.b_layout, problem.type);
   check_accumulation(given, problem);
+  check_rest(given, problem);
   check_results(given, problem);
   given.at_most(problem.rows, max_extent, problem_name.member("rows"));
   check_n(given, problem);
@@ -180,6 +188,7 @@ void check_problem(arguments& given, const weight_problem& problem) {
   check_groups(given, problem.groups, problem.type, operand_type::f8_e5m2);
   check_layouts(given, problem.a_layout, problem.b_layout, problem.type);
   check_results(given, problem);
+  check_rest(given, problem);
   given.at_most(problem.rows, max_extent, problem_name.member("rows"));
   given.range(problem.m, 1, max_extent, problem_name.member("m"));
   check_n(given, problem);

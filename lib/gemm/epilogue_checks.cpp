@@ -95,6 +95,7 @@ void check_targets(arguments& given, const row_problem& problem) {
   exclude(problem.c_type == result_type::f8_e4m3, problem_name.member("c_type"),
           "is f8_e4m3; with c_rows it must be like_operands or f32");
   exclude(problem.fast_accumulation, problem_name.member("fast_accumulation"), "is set; with c_rows it must not be");
+  exclude(problem.zero_rest, problem_name.member("zero_rest"), "is set; with c_rows it must not be");
   exclude(kernels::is_backward(problem), gate_name.member("backward"), "is set; with c_rows it must not be");
 }
 

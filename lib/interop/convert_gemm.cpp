@@ -46,6 +46,8 @@ gemm::gate library_of(const tmap_gate& from) {
 
 void check_members(arguments& all, const tmap_row_problem& problem, const support::argument& name) {
   all.enumerator(problem.fast_accumulation, 1, name.member("fast_accumulation"));
+  all.enumerator(problem.zero_rest, 1, name.member("zero_rest"));
+  all.equal(problem.reserved, 0, name.member("reserved"), "is {found}; it must be {allowed}");
   all.enumerator(problem.accumulate, 1, name.member("accumulate"));
   all.enumerator(problem.c_scales.are_powers_of_two, 1, name.member("c_scales").member("are_powers_of_two"));
   all.enumerator(problem.c_scales.are_given, 1, name.member("c_scales").member("are_given"));
@@ -58,7 +60,7 @@ void check_members(arguments& all, const tmap_column_problem& problem, const sup
 
 void check_members(arguments& all, const tmap_weight_problem& problem, const support::argument& name) {
   all.enumerator(problem.accumulate, 1, name.member("accumulate"));
-  all.equal(problem.reserved, 0, name.member("reserved"), "is {found}; it must be {allowed}");
+  all.enumerator(problem.zero_rest, 1, name.member("zero_rest"));
 }
 
 void check_members(arguments& all, const tmap_pointer_problem& problem, const support::argument& name) {
@@ -95,7 +97,8 @@ gemm::row_problem library_of(const tmap_row_problem& from) {
                        .gate = library_of(from.gate)},
           .a_scales = library_of(from.a_scales),
           .b_scales = library_of(from.b_scales),
-          .fast_accumulation = from.fast_accumulation != 0};
+          .fast_accumulation = from.fast_accumulation != 0,
+          .zero_rest = from.zero_rest != 0};
 }
 
 gemm::column_problem library_of(const tmap_column_problem& from) {
@@ -129,6 +132,7 @@ gemm::weight_problem library_of(const tmap_weight_problem& from) {
           .c_addresses = from.c_addresses,
           .c_type = static_cast<gemm::result_type>(from.c_type),
           .accumulate = from.accumulate != 0,
+          .zero_rest = from.zero_rest != 0,
           .a_scales = library_of(from.a_scales),
           .b_scales = library_of(from.b_scales)};
 }

@@ -2,12 +2,9 @@
 #include <tmap/c/gemm.h>
 #include <tmap/c/xla.h>
 
-#include <cuda_runtime_api.h>
-
 #include <cstdint>
 
 #include "lib/interop/xla_call.hpp"
-#include "lib/support/check.hpp"
 
 namespace tmap::interop {
 namespace {
@@ -68,11 +65,6 @@ tmap_call call_for(const product& of, void* stream) {
   return made;
 }
 
-result<void> clear(void* data, std::uint64_t bytes, void* stream) {
-  TMAP_TRY_CUDA(cudaMemsetAsync(data, 0, bytes, static_cast<cudaStream_t>(stream)));
-  return {};
-}
-
 answer multiply_rows(const xla::call_frame& frame, void* stream, tmap_status& done) {
   arguments given;
   const product of{given, frame, 3};
@@ -93,9 +85,7 @@ answer multiply_rows(const xla::call_frame& frame, void* stream, tmap_status& do
   problem.b_group_pitch_bytes = problem.b.pitch_bytes * of.rhs.dim(1);
   if (is_turned) problem.b_layout = TMAP_B_N_BY_K;
   problem.c.pitch_bytes = of.result_bytes() * n;
-  // Rows of no group are zero by JAX's contract. How many there are is known on the device alone.
-  const std::uint64_t bytes = problem.rows * problem.c.pitch_bytes;
-  if (const result<void> cleared = clear(of.out.data(), bytes, stream); !cleared) return cleared.error();
+  problem.zero_rest = 1;  // by JAX's contract
   const tmap_call call = call_for(of, stream);
   done = tmap_gemm_rows(&problem, &call);
   return {};
@@ -113,6 +103,7 @@ answer multiply_weights(const xla::call_frame& frame, void* stream, tmap_status&
   if (!given) return given.complaint();
   auto problem = of.problem<tmap_weight_problem>();
   problem.a_layout = TMAP_A_K_BY_M;
+  problem.zero_rest = 1;  // of groups that do not fit
   problem.m = m;
   problem.n = n;
   problem.b = {of.rhs.address(), 2 * n};

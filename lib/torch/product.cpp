@@ -154,6 +154,16 @@ tmap_status run(const tmap_weight_problem& problem, const tmap_call& call) {
   return tmap_gemm_weights(&problem, &call);
 }
 
+/// Lets the product clear what no good group writes, and returns whether it does.
+bool clear_rest(tmap_column_problem&) {
+  return false;
+}
+template <class Problem>
+bool clear_rest(Problem& problem) {
+  problem.zero_rest = 1;
+  return problem.groups != 0;
+}
+
 }  // namespace
 
 product prepare(const tensor_view& a, const tensor_view& b, const tensor_view& offs, std::uint32_t operand,
@@ -190,10 +200,13 @@ void enqueue(product& ready, const tensor_view& a, const tensor_view& b, const t
       ready.problem);
 }
 
-Tensor make_output(const product& ready, std::int32_t type, const tensor_view& like, bool zero_rest) {
+Tensor make_output(product& ready, std::int32_t type, const tensor_view& like, bool zero_rest) {
   const auto rank = static_cast<std::size_t>(ready.rank);
   Tensor out = new_tensor({ready.sizes.data(), rank}, {ready.strides.data(), rank}, type, like);
-  if (zero_rest || !ready.has_sums) TORCH_ERROR_CODE_CHECK(aoti_torch_zero_(out.get()));
+  const auto clears = [](auto& problem) { return clear_rest(problem); };
+  if (!ready.has_sums || (zero_rest && !std::visit(clears, ready.problem))) {
+    TORCH_ERROR_CODE_CHECK(aoti_torch_zero_(out.get()));
+  }
   return out;
 }
 

@@ -31,8 +31,9 @@ product prepare(const tensor_view& a, const tensor_view& b, const tensor_view& o
 /// the stream's order.
 void enqueue(product& ready, const tensor_view& a, const tensor_view& b, const tensor_view& out);
 
-/// Makes the output of a product. It is zero if `zero_rest` is set or there are no sums.
-Tensor make_output(const product& ready, std::int32_t type, const tensor_view& like, bool zero_rest);
+/// Makes the output of a product. With `zero_rest` it becomes zero where no good group writes, now
+/// or by the product. Without sums it is zero.
+Tensor make_output(product& ready, std::int32_t type, const tensor_view& like, bool zero_rest);
 
 /// The checks that all products share.
 void check_offsets(const tensor_view& a, const tensor_view& b, const tensor_view& offs);

@@ -55,7 +55,7 @@ class Products(unittest.TestCase):
 
     def poison(self):
         """Fills memory that XLA gives to the next results."""
-        jax.block_until_ready([jnp.full((ROWS, N), np.nan, F32) + each for each in range(8)])
+        jax.block_until_ready([jnp.full((GROUPS, K, N), np.nan, jnp.bfloat16) + each for each in range(8)])
 
     def test_rows_and_zeros_past_the_last_group(self):
         for dtype in (jnp.bfloat16, jnp.float16):
@@ -117,6 +117,10 @@ class Products(unittest.TestCase):
         out = tmap.jax.ragged_dot(lhs, rhs, sizes)
         self.expect_close(out[:107], rows_of(lhs, rhs, SIZES)[:107])
         self.assertFalse(np.float64(out[107:]).any())
+        self.poison()
+        of_rhs = jax.grad(lambda b: tmap.jax.ragged_dot(lhs, b, sizes).astype(F32).sum())(rhs)
+        self.expect_close(of_rhs[:3], sums_of(lhs, np.ones((ROWS, N)), SIZES)[:3], ROWS)
+        self.assertFalse(np.float64(of_rhs[3:]).any())
 
     def test_shard_map(self):
         devices = jax.devices()[:2]

@@ -187,6 +187,13 @@ def with_wide_results(ready: Prepared) -> Prepared:
     return ready._replace(pieces=in_pieces(ready.problem)[1])
 
 
+def with_zeroed_rest(ready: Prepared) -> Prepared:
+    """Returns the same product, of groups of rows or of sums over rows, with zeros where no good
+    group writes."""
+    ready.problem.zero_rest = 1
+    return ready._replace(pieces=in_pieces(ready.problem)[1])
+
+
 def pieces_with_bias(ready: Prepared, bias: int) -> Tuple[bytes, ...]:
     """Returns the pieces of a problem with groups of rows, and a bias at an address."""
     made = c.RowProblem.from_buffer_copy(ready.problem)

@@ -217,7 +217,8 @@ class RowProblem(Sized):
                 ("column_scales", c_void_p), ("bias", c_void_p), ("gate", Gate),
                 ("a_rows", c_void_p), ("a_row_count", c_uint64),
                 ("c_rows", c_void_p), ("c_row_count", c_uint64),
-                ("a_scales", BlockScales), ("b_scales", BlockScales)]
+                ("a_scales", BlockScales), ("b_scales", BlockScales), ("zero_rest", c_uint32),
+                ("reserved", c_uint32)]
 
 
 class ColumnProblem(Sized):
@@ -230,7 +231,7 @@ class ColumnProblem(Sized):
 class WeightProblem(Sized):
     _fields_ = [("struct_size", c_uint32), ("operand", c_uint32), ("groups", c_uint32),
                 ("a_layout", c_uint32), ("b_layout", c_uint32), ("c_type", c_uint32),
-                ("accumulate", c_uint32), ("reserved", c_uint32), ("rows", c_uint64),
+                ("accumulate", c_uint32), ("zero_rest", c_uint32), ("rows", c_uint64),
                 ("m", c_uint64), ("n", c_uint64), ("offsets", RowOffsets), ("a", Matrix),
                 ("b", Matrix), ("c", Matrix), ("c_group_pitch_bytes", c_uint64),
                 ("c_addresses", c_void_p), ("a_scales", BlockScales), ("b_scales", BlockScales)]

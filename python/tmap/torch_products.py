@@ -3,7 +3,7 @@
 import torch
 
 from . import _ragged, ragged
-from ._gemm_problem import enqueue, pieces_with_bias, prepare, with_wide_results
+from ._gemm_problem import enqueue, pieces_with_bias, prepare, with_wide_results, with_zeroed_rest
 from ._libraries import ADAPTORS
 from .torch_library import define, register
 from .torch_tensors import NAMES, OFFSET_BYTES, row_major
@@ -64,13 +64,20 @@ def check_bias(b, bias, dtype):
                          f"{shape} of {dtype} on {b.device}")
 
 
-def _prepared(key, a, b, offs, bias, out_dtype):
+def _clears_rest(a):
+    """Returns whether the library clears what no group writes: not if groups are of columns."""
+    return a.dim() == 2
+
+
+def _prepared(key, a, b, offs, bias, out_dtype, zero_rest):
     _check_operands(a, b, offs, bias, out_dtype)
     is_wide = out_dtype == torch.float32
     made = prepare(a.shape, a.stride(), b.shape, b.stride(), OPERANDS[a.dtype], offs.shape[0],
                    OFFSET_BYTES[offs.dtype], 0, 4 if is_wide else 2)
     if is_wide:
         made = with_wide_results(made)
+    if zero_rest and _clears_rest(a):
+        made = with_zeroed_rest(made)
     if len(_products) >= _MOST_PRODUCTS:
         _products.clear()
     _products[key] = made
@@ -85,13 +92,13 @@ def grouped_mm_cuda(a, b, offs=None, bias=None, out_dtype=None, *, zero_rest=Fal
     # The key has all that checks and plans look at, so similar operands share them.
     key = (device, a.dtype, a.shape, a.stride(), b.get_device(), b.dtype, b.shape, b.stride(),
            offs.get_device(), offs.dtype, offs.shape, offs.stride(), out_dtype,
-           bias if bias is None else (bias.dtype, bias.shape, bias.device))
-    ready = _products.get(key) or _prepared(key, a, b, offs, bias, out_dtype)
+           bias if bias is None else (bias.dtype, bias.shape, bias.device), zero_rest)
+    ready = _products.get(key) or _prepared(key, a, b, offs, bias, out_dtype, zero_rest)
     if _torch.current_device() != device:
         with torch.cuda.device(device):
             return grouped_mm_cuda(a, b, offs, bias, out_dtype, zero_rest=zero_rest)
     out = _empty_cuda(ready.out_shape, ready.out_strides, out_dtype or a.dtype)
-    if zero_rest or ready.workspace_bytes == 0:
+    if ready.workspace_bytes == 0 or (zero_rest and not _clears_rest(a)):
         out.zero_()
     if ready.workspace_bytes:
         if bias is not None:

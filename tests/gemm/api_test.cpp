@@ -87,6 +87,20 @@ TEST(grouped_row_arguments, fast_accumulation_is_of_eight_bits_only) {
   EXPECT_TRUE(multiply(eight_bits, good_run()).has_value());
 }
 
+TEST(grouped_row_arguments, rows_of_no_group_are_cleared_in_one_new_c_only) {
+  rows_refuse("zero_rest", [](auto& p) { p.zero_rest = p.accumulate = true; });
+  rows_refuse("zero_rest", [](auto& p) {
+    p.zero_rest = true;
+    p.c_addresses = somewhere<std::uint64_t>();
+  });
+  rows_refuse("zero_rest", [](auto& p) {
+    p.zero_rest = true;
+    p.c_rows = somewhere<std::int32_t>();
+    p.c_row_count = 100;
+  });
+  weights_refuse("zero_rest", [](auto& p) { p.zero_rest = p.accumulate = true; });
+}
+
 row_problem scaled_rows() {
   row_problem p = rows();
   p.type = operand_type::f8_e4m3;

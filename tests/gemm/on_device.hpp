@@ -181,6 +181,7 @@ class rows_on_device : public groups_on_device<row_case, row_problem> {
       problem_.b_scales = of.b_scales().placed(b_scales_.data());
     }
     problem_.fast_accumulation = with.fast_accumulation;
+    problem_.zero_rest = with.zero_rest;
   }
 
   host_matrix kept() const { return kept_.download(); }
@@ -226,6 +227,7 @@ class weights_on_device : public groups_on_device<weight_case, weight_problem> {
     problem_.rows = of.rows();
     problem_.m = of.settings().m;
     problem_.n = of.settings().n;
+    problem_.zero_rest = of.settings().zero_rest;
     const std::uint64_t pitch = of.c_group_rows() * of.c().pitch_bytes();
     if (of.settings().lists_c) {
       c_list_.emplace(addresses_of(problem_.c, pitch, of.settings().groups()));

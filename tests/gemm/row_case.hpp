@@ -27,6 +27,7 @@ struct row_settings {
   bool fills_gaps{};  ///< rows of A that belong to no group have values, too
   result_type c_type{};
   bool accumulate{};
+  bool zero_rest{};
   bool bias{};
   gate gates{};
   bool kept{};  ///< the gate keeps its sums
@@ -160,6 +161,7 @@ class row_case {
 
   expected_output expected() const {
     expected_output all(c_);
+    if (with_.zero_rest) expect_zeros(all);
     const std::vector<judged_group> groups = judged();
     for (std::uint32_t g = 0; g < groups.size(); ++g) {
       if (groups[g].status.is_good()) expect_group(all, g, groups[g]);
@@ -170,6 +172,12 @@ class row_case {
  private:
   bool by_m() const { return with_.a_layout == a_layout::m_by_k; }
   bool by_n() const { return with_.b_layout == b_layout::n_by_k; }
+
+  void expect_zeros(expected_output& all) const {
+    for (std::uint64_t row = 0; row < rows_; ++row) {
+      for (std::uint64_t column = 0; column < with_.c_columns(); ++column) all.expect(row, column, {0});
+    }
+  }
 
   operands operands_of(std::uint32_t g, const judged_group& group) const {
     operands of{group.end - group.begin, with_.n, with_.k, {}, {}};

@@ -26,6 +26,7 @@ struct weight_settings {
   bool lists_c{};  ///< C by addresses
   result_type c_type{};
   bool accumulate{};
+  bool zero_rest{};
   /// Of 8 bits. The scales of a line follow each other, not those of neighbouring lines. B cannot.
   bool lines_of_a_scales{};
   bool joined_scales{};  ///< all groups begin at multiples of 128, and no stride keeps them apart
@@ -153,7 +154,8 @@ class weight_case {
     expected_output all(c_);
     const std::vector<judged_group> groups = judged();
     for (std::uint32_t g = 0; g < groups.size(); ++g) {
-      if (!groups[g].status.is_bad()) expect_group(all, g, groups[g]);
+      const bool is_bad = groups[g].status.is_bad();
+      if (!is_bad || with_.zero_rest) expect_group(all, g, is_bad ? judged_group{} : groups[g]);
     }
     return all;
   }

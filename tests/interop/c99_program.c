@@ -39,7 +39,7 @@ static int see_sizes(void) {
   MUST(sizeof(tmap_gate) == 40);
   MUST(sizeof(tmap_result_scales) == 32);
   MUST(sizeof(tmap_block_scales) == 40);
-  MUST(sizeof(tmap_row_problem) == 376);
+  MUST(sizeof(tmap_row_problem) == 384);
   MUST(sizeof(tmap_weight_problem) == 232);
   MUST(sizeof(tmap_column_problem) == 136);
   MUST(sizeof(tmap_pointer_problem) == 104);

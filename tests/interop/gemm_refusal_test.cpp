@@ -168,7 +168,7 @@ TEST(c_gemm, enums_of_the_other_products_are_checked) {
     weights_refuse("problem.b_layout", [&](auto& p) { p.b_layout = wild; });
     weights_refuse("problem.c_type", [&](auto& p) { p.c_type = wild; });
     weights_refuse("problem.accumulate", [&](auto& p) { p.accumulate = wild; });
-    weights_refuse("problem.reserved", [&](auto& p) { p.reserved = wild; });
+    weights_refuse("problem.zero_rest", [&](auto& p) { p.zero_rest = wild; });
     weights_refuse("problem.offsets.format", [&](auto& p) { p.offsets.format = wild; });
     const auto pointers_refuse = [&](const char* name, const auto& spoil) {
       tmap_pointer_problem bad = c_pointers();

@@ -85,6 +85,8 @@ typedef struct tmap_row_problem {
   uint64_t c_row_count;   ///< 0 without `c_rows`
   tmap_block_scales a_scales;
   tmap_block_scales b_scales;
+  uint32_t zero_rest;  ///< 0 or 1
+  uint32_t reserved;   ///< 0
 } tmap_row_problem;
 
 /// `tmap::gemm::column_problem`.
@@ -115,7 +117,7 @@ typedef struct tmap_weight_problem {
   uint32_t b_layout;    ///< TMAP_B_*
   uint32_t c_type;      ///< TMAP_RESULT_LIKE_OPERANDS or TMAP_RESULT_F32
   uint32_t accumulate;  ///< 0 or 1
-  uint32_t reserved;    ///< 0
+  uint32_t zero_rest;   ///< 0 or 1
   uint64_t rows;
   uint64_t m;
   uint64_t n;
