@@ -68,6 +68,7 @@ TEST_F(grouped_rows, rows_of_no_group_become_zero_with_gates) {
 
 TEST_F(grouped_rows, rows_before_the_first_group_become_zero) {
   row_settings with = clearing({40, 30});
+  with.fills_gaps = true;
   with.format = offset_format::prefix;
   run_with_offsets(with, {25, 40, 70}, "prefix begins at 25");
   with.format = offset_format::begins_and_counts;
