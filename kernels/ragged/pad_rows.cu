@@ -13,14 +13,21 @@ namespace {
 // where its bytes come from. It moves *units*, the largest that all addresses and rows allow.
 
 constexpr std::uint32_t threads = 256;
-constexpr std::uint32_t units_of_thread = 4;  // loaded before any is stored
-constexpr std::uint32_t units_of_block = threads * units_of_thread;
+constexpr std::uint32_t most_units_of_thread = 4;  // loaded before any is stored
+// Threads that large GPUs run at once. Fewer units than that have a thread each, on many
+// multiprocessors.
+constexpr std::uint64_t threads_at_once = std::uint64_t{1} << 18;
 
 struct padding_work {
   ragged::padded_rows rows;
   std::uint64_t row_units;
-  std::uint64_t units;  ///< of the matrix that is written
-  uint4 fill;           ///< repetitions of the element
+  std::uint64_t units;            ///< of the matrix that is written
+  uint4 fill;                     ///< repetitions of the element
+  std::uint32_t units_of_thread;  ///< at most `most_units_of_thread`
+
+  TMAP_HOST_DEVICE std::uint32_t units_of_block() const { return threads * units_of_thread; }
+  /// Returns the first unit of this block.
+  __device__ std::uint64_t first_unit() const { return std::uint64_t{blockIdx.x} * units_of_block(); }
 };
 
 /// A place in an array of parts of equal size.
@@ -32,10 +39,8 @@ struct part_place {
 /// Numbers the places of a block's units, in parts of `size` units.
 class block_places {
  public:
-  __device__ explicit block_places(std::uint64_t size)
-      : size_(size), first_part_(first_unit() / size), first_offset_(first_unit() - first_part_ * size) {}
-
-  __device__ static std::uint64_t first_unit() { return std::uint64_t{blockIdx.x} * units_of_block; }
+  __device__ block_places(std::uint64_t first_unit, std::uint64_t size)
+      : size_(size), first_part_(first_unit / size), first_offset_(first_unit - first_part_ * size) {}
 
   __device__ part_place operator[](std::uint32_t unit) const {
     const std::uint64_t from = first_offset_ + unit;
@@ -51,32 +56,34 @@ class block_places {
   std::uint64_t first_offset_;
 };
 
-/// Calls `source(unit)` for each unit of this thread, which returns the address of its bytes or 0,
-/// and stores the bytes, or the fill, at `to`.
+/// Calls `source(unit)` for each unit of this thread, numbered in the block, which returns the
+/// address of its bytes or 0, and stores the bytes, or the fill, at `to`.
 template <class Unit, class Source>
 __device__ void move_block(const padding_work& work, std::uint64_t to, const Source& source) {
   // An element may have more bytes than a unit.
   const auto* const fills = reinterpret_cast<const Unit*>(&work.fill);
   constexpr std::uint32_t all_fills = sizeof work.fill / sizeof(Unit);
-  Unit values[units_of_thread];
+  const std::uint64_t first = work.first_unit();
+  const auto exists = [&](std::uint32_t k) {
+    return k < work.units_of_thread && first + k * threads + threadIdx.x < work.units;
+  };
+  Unit values[most_units_of_thread];
 #pragma unroll
-  for (std::uint32_t k = 0; k < units_of_thread; ++k) {
+  for (std::uint32_t k = 0; k < most_units_of_thread; ++k) {
     const std::uint32_t unit = k * threads + threadIdx.x;
-    const bool exists = block_places::first_unit() + unit < work.units;
-    const std::uint64_t from = exists ? source(unit) : 0;
+    const std::uint64_t from = exists(k) ? source(unit) : 0;
     values[k] = from != 0 ? load_unit<Unit>(from) : fills[unit % all_fills];
   }
 #pragma unroll
-  for (std::uint32_t k = 0; k < units_of_thread; ++k) {
-    const std::uint64_t unit = block_places::first_unit() + k * threads + threadIdx.x;
-    if (unit < work.units) store_unit(to + unit * sizeof(Unit), values[k]);
+  for (std::uint32_t k = 0; k < most_units_of_thread; ++k) {
+    if (exists(k)) store_unit(to + (first + k * threads + threadIdx.x) * sizeof(Unit), values[k]);
   }
 }
 
 template <class Unit>
 __global__ void __launch_bounds__(threads) pad_rows_kernel(const __grid_constant__ padding_work work) {
   const ragged::padded_rows& rows = work.rows;
-  const block_places places(rows.longest * work.row_units);
+  const block_places places(work.first_unit(), rows.longest * work.row_units);
   cudaGridDependencySynchronize();
   move_block<Unit>(work, rows.dense, [&](std::uint32_t unit) -> std::uint64_t {
     const part_place place = places[unit];
@@ -86,17 +93,21 @@ __global__ void __launch_bounds__(threads) pad_rows_kernel(const __grid_constant
   });
 }
 
-/// Returns the first tensor that ends after the row, or `count`. One warp calls it.
-__device__ std::uint64_t search_by_warp(const ragged::padded_rows& rows, std::uint64_t row) {
+/// Returns whether a tensor ends after a unit of the values.
+__device__ bool ends_after(const padding_work& work, std::uint64_t tensor, std::uint64_t unit) {
+  return tmap::detail::rows_of_tensor(work.rows, tensor).end * work.row_units > unit;
+}
+
+/// Returns the first tensor that ends after the unit, or `count`. One warp calls it.
+__device__ std::uint64_t search_by_warp(const padding_work& work, std::uint64_t unit) {
   const std::uint32_t lane = threadIdx.x % 32;
   std::uint64_t first = 0;
-  std::uint64_t left = rows.count;
+  std::uint64_t left = work.rows.count;
   for (;;) {
     const std::uint64_t step = (left + 31) / 32;
     const std::uint64_t begin = lane * step;
     const std::uint64_t last = begin + step < left ? begin + step - 1 : left - 1;
-    const bool ends_after = begin < left && tmap::detail::rows_of_tensor(rows, first + last).end > row;
-    const std::uint32_t found = __ballot_sync(~0u, ends_after);
+    const std::uint32_t found = __ballot_sync(~0u, begin < left && ends_after(work, first + last, unit));
     if (found == 0) return first + left;
     const std::uint64_t skipped = (__ffs(static_cast<int>(found)) - 1) * step;
     first += skipped;
@@ -105,37 +116,56 @@ __device__ std::uint64_t search_by_warp(const ragged::padded_rows& rows, std::ui
   }
 }
 
+/// Returns the same for any thread. The tensor is known to be one from `first` to `last`.
+__device__ std::uint64_t search(const padding_work& work, std::uint64_t first, std::uint64_t last, std::uint64_t unit) {
+  while (first < last) {
+    const std::uint64_t middle = first + (last - first) / 2;
+    if (ends_after(work, middle, unit))
+      last = middle;
+    else
+      first = middle + 1;
+  }
+  return first;
+}
+
+/// The units of a tensor among the values.
+struct tensor_units {
+  std::uint64_t begin;
+  std::uint64_t dense_end;  ///< of those that the dense has
+  std::uint64_t end;
+  std::uint64_t to_dense;  ///< from a unit to that of the dense, modulo 2^64
+};
+
+__device__ tensor_units units_of_tensor(const padding_work& work, std::uint64_t tensor) {
+  if (tensor >= work.rows.count) return {0, 0, ~std::uint64_t{0}, 0};
+  const auto [begin, end] = tmap::detail::rows_of_tensor(work.rows, tensor);
+  const std::uint64_t longest = begin + work.rows.longest;
+  return {begin * work.row_units, (end < longest ? end : longest) * work.row_units, end * work.row_units,
+          (tensor * work.rows.longest - begin) * work.row_units};
+}
+
 template <class Unit>
 __global__ void __launch_bounds__(threads) unpad_rows_kernel(const __grid_constant__ padding_work work) {
-  __shared__ std::uint64_t ends[2];  // the tensors of the block's first and last row
-  const ragged::padded_rows& rows = work.rows;
-  const block_places places(work.row_units);
+  __shared__ std::uint64_t ends[2];        // the tensors of the block's first and last unit
+  __shared__ tensor_units units_of_first;  // most blocks lie in one tensor
+  const std::uint64_t first = work.first_unit();
   cudaGridDependencySynchronize();
   if (threadIdx.x < 64) {
-    const std::uint64_t last = work.units - block_places::first_unit() - 1;
+    const std::uint64_t after = first + work.units_of_block();
     const bool is_last = threadIdx.x >= 32;
-    const std::uint32_t unit = !is_last                ? 0
-                               : last < units_of_block ? static_cast<std::uint32_t>(last)
-                                                       : units_of_block - 1;
-    const std::uint64_t found = search_by_warp(rows, places[unit].part);
-    if (threadIdx.x % 32 == 0) ends[is_last] = found;
+    const std::uint64_t found = search_by_warp(work, is_last ? (after < work.units ? after : work.units) - 1 : first);
+    if (threadIdx.x % 32 == 0) {
+      ends[is_last] = found;
+      if (!is_last) units_of_first = units_of_tensor(work, found);
+    }
   }
   __syncthreads();
-  move_block<Unit>(work, rows.values, [&](std::uint32_t unit) -> std::uint64_t {
-    const part_place place = places[unit];
-    std::uint64_t tensor = ends[0];
-    for (std::uint64_t last = ends[1]; tensor < last;) {
-      const std::uint64_t middle = tensor + (last - tensor) / 2;
-      if (tmap::detail::rows_of_tensor(rows, middle).end > place.part)
-        last = middle;
-      else
-        tensor = middle + 1;
-    }
-    if (tensor >= rows.count) return 0;
-    const auto [begin, end] = tmap::detail::rows_of_tensor(rows, tensor);
-    if (place.part < begin || place.part >= end || place.part - begin >= rows.longest) return 0;
-    const std::uint64_t row = tensor * rows.longest + place.part - begin;
-    return rows.dense + (row * work.row_units + place.offset) * sizeof(Unit);
+  move_block<Unit>(work, work.rows.values, [&](std::uint32_t unit_of_block) -> std::uint64_t {
+    const std::uint64_t unit = first + unit_of_block;
+    tensor_units of = units_of_first;
+    if (unit >= of.end) of = units_of_tensor(work, search(work, ends[0], ends[1], unit));
+    if (unit < of.begin || unit >= of.dense_end) return 0;
+    return work.rows.dense + (unit + of.to_dense) * sizeof(Unit);
   });
 }
 
@@ -153,7 +183,10 @@ cudaError_t launch_padding(const padding_kernels& kernels, const row_padding& pa
   const std::uint64_t all = rows.values | rows.dense | rows.row_bytes | granule_bytes;
   const std::uint64_t largest = all & (0 - all);
   const std::uint64_t unit = largest == 8 ? 4 : largest;
-  padding_work work{rows, rows.row_bytes / unit, written_rows * rows.row_bytes / unit, {}};
+  padding_work work{rows, rows.row_bytes / unit, written_rows * rows.row_bytes / unit, {}, 1};
+  while (work.units_of_thread < most_units_of_thread && work.units > threads_at_once * work.units_of_thread) {
+    work.units_of_thread *= 2;
+  }
   for (std::uint32_t byte = 0; byte < sizeof work.fill; ++byte) {
     reinterpret_cast<unsigned char*>(&work.fill)[byte] = padding.fill.bytes[byte % rows.element_bytes];
   }
@@ -161,7 +194,7 @@ cudaError_t launch_padding(const padding_kernels& kernels, const row_padding& pa
                                 : unit == 4 ? kernels.of_4
                                 : unit == 2 ? kernels.of_2
                                             : kernels.of_1;
-  const auto blocks = static_cast<std::uint32_t>((work.units + units_of_block - 1) / units_of_block);
+  const auto blocks = static_cast<std::uint32_t>((work.units + work.units_of_block() - 1) / work.units_of_block());
   return launch_behind(kernel, {blocks, threads}, stream, work);
 }
 
