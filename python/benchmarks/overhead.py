@@ -76,9 +76,9 @@ def host_row(case, call, calls=CALLS):
         say_lacking(case, reason)
 
 
-def gpu_rows(work, **calls):
-    """Prints a line of the table for each, measured in turn. `work` is a call's work and its
-    unit."""
+def gpu_rows(work, times=1, **calls):
+    """Prints a line of the table for each, measured in turn. `work` is some work and its unit. A
+    call does it some times."""
     able = {}
     for case, call in calls.items():
         try:
@@ -88,6 +88,7 @@ def gpu_rows(work, **calls):
             say_lacking(case, reason)
     amount, unit, case = work
     for name, took in zip(able, gpu_microseconds(list(able.values()))):
+        took /= times
         print(f"| GPU, {case}: {name} | {took:.1f} | {amount / took * 1e-6:.0f} {unit} |",
               flush=True)
 
@@ -162,31 +163,33 @@ def unpadded_by_loop(dense, lengths):
     return torch.cat([one[:length] for one, length in zip(dense, lengths)])
 
 
-def captured(call):
-    """Returns the call as a graph's replay, in which the GPU never waits for the host."""
+def captured(call, count):
+    """Returns a replay of a graph of some calls, in which the GPU never waits for the host."""
     call()
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):
-        call()
+        for _ in range(count):
+            call()
     return graph.replay
 
 
-def padding_rows(case, moved, ours, loop, calls):
+def padding_rows(case, moved, ours, loop, calls, replayed):
     """Loops have their lengths from the host, which the operators need not know."""
     try:
         if not torch.equal(ours(), loop()):
             return say_lacking(case, "the results differ")
         host_row(f"host, {case}: tmap", ours, calls)
         host_row(f"host, {case}: loop", loop, calls)
-        gpu_rows((moved * 1e3, "GB/s", f"{case}, replayed"), tmap=captured(ours),
-                 loop=captured(loop))
+        gpu_rows((moved * 1e3, "GB/s", f"{case}, replayed"), replayed,
+                 tmap=captured(ours, replayed), loop=captured(loop, replayed))
     except LACKING as reason:
         say_lacking(case, reason)
 
 
 def print_loops():
     source, longest = random.Random(4), 256
-    for count, calls in ((1, CALLS), (64, CALLS), (512, 20), (4096, 5)):
+    # The start of a graph takes longer than a short call, so such calls are many in a graph.
+    for count, calls, replayed in ((1, CALLS, 256), (8, CALLS, 64), (64, CALLS, 8), (512, 20, 1), (4096, 5, 1)):
         lengths = [source.randint(1, longest) for _ in range(count)]
         values = torch.randn(sum(lengths), 512, device="cuda", dtype=torch.bfloat16)
         prefix, total = torch.tensor([0] + lengths, device="cuda").cumsum(0), values.shape[0]
@@ -194,10 +197,10 @@ def print_loops():
         padding_rows(f"pad {count} sequences of up to {longest} rows of 512",
                      (values.numel() + dense.numel()) * 2,
                      lambda: torch.ops.tmap.pad_ragged(values, prefix, longest, format="prefix"),
-                     lambda: padded_by_loop(values, lengths, longest), calls)
+                     lambda: padded_by_loop(values, lengths, longest), calls, replayed)
         padding_rows(f"unpad {count} of them", 2 * values.numel() * 2,
                      lambda: torch.ops.tmap.unpad_ragged(dense, prefix, total, format="prefix"),
-                     lambda: unpadded_by_loop(dense, lengths), calls)
+                     lambda: unpadded_by_loop(dense, lengths), calls, replayed)
 
 
 PARTS = {"calls": print_calls, "products": print_products, "padding": print_padding,
