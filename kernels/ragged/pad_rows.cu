@@ -3,32 +3,18 @@
 
 #include "kernels/launch.hpp"
 #include "kernels/launch_behind.hpp"
-#include "kernels/ragged/granule.cuh"
+#include "kernels/ragged/held_units.cuh"
 #include "kernels/ragged_launch.hpp"
 
 namespace tmap::kernels {
 namespace {
 
 // Rows without gaps, both packed and padded, need no planning: a thread finds by its own number
-// where its bytes come from. It moves *units*, the largest that all addresses and rows allow.
+// where its bytes come from.
 
-constexpr std::uint32_t threads = 256;
-constexpr std::uint32_t most_units_of_thread = 4;  // loaded before any is stored
 // Threads that large GPUs run at once. Fewer units than that have a thread each, on many
 // multiprocessors.
 constexpr std::uint64_t threads_at_once = std::uint64_t{1} << 18;
-
-struct padding_work {
-  ragged::padded_rows rows;
-  std::uint64_t row_units;
-  std::uint64_t units;            ///< of the matrix that is written
-  uint4 fill;                     ///< repetitions of the element
-  std::uint32_t units_of_thread;  ///< at most `most_units_of_thread`
-
-  TMAP_HOST_DEVICE std::uint32_t units_of_block() const { return threads * units_of_thread; }
-  /// Returns the first unit of this block.
-  __device__ std::uint64_t first_unit() const { return std::uint64_t{blockIdx.x} * units_of_block(); }
-};
 
 /// A place in an array of parts of equal size.
 struct part_place {
@@ -56,41 +42,21 @@ class block_places {
   std::uint64_t first_offset_;
 };
 
-/// Calls `source(unit)` for each unit of this thread, numbered in the block, which returns the
-/// address of its bytes or 0, and stores the bytes, or the fill, at `to`.
-template <class Unit, class Source>
-__device__ void move_block(const padding_work& work, std::uint64_t to, const Source& source) {
-  // An element may have more bytes than a unit.
-  const auto* const fills = reinterpret_cast<const Unit*>(&work.fill);
-  constexpr std::uint32_t all_fills = sizeof work.fill / sizeof(Unit);
-  const std::uint64_t first = work.first_unit();
-  const auto exists = [&](std::uint32_t k) {
-    return k < work.units_of_thread && first + k * threads + threadIdx.x < work.units;
-  };
-  Unit values[most_units_of_thread];
-#pragma unroll
-  for (std::uint32_t k = 0; k < most_units_of_thread; ++k) {
-    const std::uint32_t unit = k * threads + threadIdx.x;
-    const std::uint64_t from = exists(k) ? source(unit) : 0;
-    values[k] = from != 0 ? load_unit<Unit>(from) : fills[unit % all_fills];
-  }
-#pragma unroll
-  for (std::uint32_t k = 0; k < most_units_of_thread; ++k) {
-    if (exists(k)) store_unit(to + (first + k * threads + threadIdx.x) * sizeof(Unit), values[k]);
-  }
-}
-
 template <class Unit>
-__global__ void __launch_bounds__(threads) pad_rows_kernel(const __grid_constant__ padding_work work) {
+__global__ void __launch_bounds__(padding_threads) pad_rows_kernel(const __grid_constant__ padding_work work) {
   const ragged::padded_rows& rows = work.rows;
   const block_places places(work.first_unit(), rows.longest * work.row_units);
+  cudaTriggerProgrammaticLaunchCompletion();
   cudaGridDependencySynchronize();
-  move_block<Unit>(work, rows.dense, [&](std::uint32_t unit) -> std::uint64_t {
+  held_units<Unit> held(work);
+  held.load([&](std::uint32_t unit, bool exists) -> std::uint64_t {
+    if (!exists) return 0;
     const part_place place = places[unit];
     const auto [begin, end] = tmap::detail::rows_of_tensor(rows, place.part);
     if (begin >= end || place.offset >= (end - begin) * work.row_units) return 0;
     return rows.values + (begin * work.row_units + place.offset) * sizeof(Unit);
   });
+  held.store(rows.dense);
 }
 
 /// Returns whether a tensor ends after a unit of the values.
@@ -144,29 +110,72 @@ __device__ tensor_units units_of_tensor(const padding_work& work, std::uint64_t 
           (tensor * work.rows.longest - begin) * work.row_units};
 }
 
+/// Returns the address of a unit's bytes in the dense, or 0.
 template <class Unit>
-__global__ void __launch_bounds__(threads) unpad_rows_kernel(const __grid_constant__ padding_work work) {
+__device__ std::uint64_t address_in_dense(const padding_work& work, const tensor_units& of, std::uint64_t unit) {
+  if (unit < of.begin || unit >= of.dense_end) return 0;
+  return work.rows.dense + (unit + of.to_dense) * sizeof(Unit);
+}
+
+/// Unpads where each lane of a warp holds a tensor.
+template <class Unit>
+__device__ void unpad_few_tensors(const padding_work& work) {
+  held_units<Unit> held(work);
+  // The first tensor's rows are often at the same place in both matrices, so they are loaded while
+  // the offsets are.
+  if (work.rows.count != 0 && work.end_unit() <= work.rows.longest * work.row_units) held.load_alike(work.rows.dense);
+  const std::uint32_t lane = threadIdx.x % 32;
+  const tensor_units own = units_of_tensor(work, lane);
+  held.load([&](std::uint32_t unit_of_block, bool exists) {
+    const std::uint64_t unit = work.first_unit() + unit_of_block;
+    const std::uint64_t last = unit - lane + 31;  // of the warp
+    std::uint64_t from = 0;
+    for (std::uint64_t begin = unit - lane; begin <= last;) {
+      const std::uint32_t after = __ballot_sync(~0u, own.end > begin);
+      if (after == 0) break;
+      const int tensor = __ffs(static_cast<int>(after)) - 1;
+      const tensor_units of{__shfl_sync(~0u, own.begin, tensor), __shfl_sync(~0u, own.dense_end, tensor),
+                            __shfl_sync(~0u, own.end, tensor), __shfl_sync(~0u, own.to_dense, tensor)};
+      if (exists && unit >= begin && unit < of.end) from = address_in_dense<Unit>(work, of, unit);
+      begin = of.end;
+    }
+    return from;
+  });
+  held.store(work.rows.values);
+}
+
+template <class Unit>
+__device__ void unpad_many_tensors(const padding_work& work) {
   __shared__ std::uint64_t ends[2];        // the tensors of the block's first and last unit
   __shared__ tensor_units units_of_first;  // most blocks lie in one tensor
-  const std::uint64_t first = work.first_unit();
-  cudaGridDependencySynchronize();
   if (threadIdx.x < 64) {
-    const std::uint64_t after = first + work.units_of_block();
     const bool is_last = threadIdx.x >= 32;
-    const std::uint64_t found = search_by_warp(work, is_last ? (after < work.units ? after : work.units) - 1 : first);
+    const std::uint64_t found = search_by_warp(work, is_last ? work.end_unit() - 1 : work.first_unit());
     if (threadIdx.x % 32 == 0) {
       ends[is_last] = found;
       if (!is_last) units_of_first = units_of_tensor(work, found);
     }
   }
   __syncthreads();
-  move_block<Unit>(work, work.rows.values, [&](std::uint32_t unit_of_block) -> std::uint64_t {
-    const std::uint64_t unit = first + unit_of_block;
+  held_units<Unit> held(work);
+  held.load([&](std::uint32_t unit_of_block, bool exists) -> std::uint64_t {
+    if (!exists) return 0;
+    const std::uint64_t unit = work.first_unit() + unit_of_block;
     tensor_units of = units_of_first;
     if (unit >= of.end) of = units_of_tensor(work, search(work, ends[0], ends[1], unit));
-    if (unit < of.begin || unit >= of.dense_end) return 0;
-    return work.rows.dense + (unit + of.to_dense) * sizeof(Unit);
+    return address_in_dense<Unit>(work, of, unit);
   });
+  held.store(work.rows.values);
+}
+
+template <class Unit>
+__global__ void __launch_bounds__(padding_threads) unpad_rows_kernel(const __grid_constant__ padding_work work) {
+  cudaTriggerProgrammaticLaunchCompletion();
+  cudaGridDependencySynchronize();
+  if constexpr (sizeof(Unit) == 16) {  // as most rows have
+    if (work.rows.count <= 32) return unpad_few_tensors<Unit>(work);
+  }
+  unpad_many_tensors<Unit>(work);
 }
 
 using padding_kernel = void (*)(padding_work);
@@ -195,7 +204,7 @@ cudaError_t launch_padding(const padding_kernels& kernels, const row_padding& pa
                                 : unit == 2 ? kernels.of_2
                                             : kernels.of_1;
   const auto blocks = static_cast<std::uint32_t>((work.units + work.units_of_block() - 1) / work.units_of_block());
-  return launch_behind(kernel, {blocks, threads}, stream, work);
+  return launch_behind(kernel, {blocks, padding_threads}, stream, work);
 }
 
 }  // namespace
