@@ -6,11 +6,10 @@ graph, without earlier tokens, and by `generate`, with its cache and the host's 
 replaces `grouped_mm` by `batched_mm` while it decodes. All of a model run in one program, in bursts
 that take turns. A burst is timed after it has run as long untimed, because the GPU's clock follows
 the power of what ran last. "-" stands for what does not run: eager experts wait for the GPU, so no
-graph can capture them, and batched_mm copies the weights of each choice. GptOss is not captured:
-Transformers makes its mask from a value of the host. Prints Markdown. Needs PyTorch, Transformers
-and a Hopper GPU.
+graph can capture them, and batched_mm copies the weights of each choice. Prints Markdown. Needs
+PyTorch, Transformers and a Hopper GPU.
 
-    python3 transformers_tokens.py [rows of the table, counted from 0]"""
+    python3 transformers_tokens.py [numbers of models, from 0] [training] [decoding] [generate]"""
 import os
 import sys
 import time
@@ -36,8 +35,10 @@ MODELS = (
     ("GptOss", {"hidden_size": 2880, "intermediate_size": 2880, "num_local_experts": 32, "num_experts_per_tok": 4,
                 "layer_types": ["full_attention"] * 4}),
 )
-# Their mask is made of a value of the host, which a capture refuses.
-NOT_CAPTURED = ("GptOss",)
+# The mask of one token without earlier ones, prepared as `generate` does: no mask. Without it,
+# GptOss makes its mask from a value of the host, which a capture refuses.
+PREPARED = {"GptOss": {"attention_mask": {"full_attention": None}}}
+WORKS = ("training", "decoding", "generate")
 TRAINED = (4, 2048)  # sequences, tokens of each
 DECODED, NEW_TOKENS = (1, 16, 128), 16
 MOST_COPIED_BYTES = 20 << 30
@@ -80,6 +81,7 @@ class Model:
         a_layer = sum(parameter.numel() * 2 for parameter in experts[0].parameters())
         self.bytes_of_choice = a_layer // experts[0].num_experts
         self.layers, self.k = len(experts), sizes["num_experts_per_tok"]
+        self.prepared = PREPARED.get(name, {})
 
     def ids(self, sequences, tokens):
         return torch.randint(1, COMMON["vocab_size"], (sequences, tokens), device="cuda")
@@ -116,7 +118,7 @@ class Model:
 
         def step():
             with torch.no_grad():
-                return self.model(ids, use_cache=False).logits.argmax(-1)
+                return self.model(ids, use_cache=False, **self.prepared).logits.argmax(-1)
 
         self.model.eval()
         graphs = {}
@@ -141,29 +143,36 @@ def line(label, what, tokens, seconds):
     return f"| {label} | {what} | {cells} | {rates['tmap'] / best:.2f} |"
 
 
-def rows_of(number):
+def rows_of(number, works):
     model = Model(*MODELS[number])
-    yield line(model.label, f"training, {TRAINED[0]} x {TRAINED[1]}", TRAINED[0] * TRAINED[1],
-               times_of(model.training()))
-    model.model.zero_grad(set_to_none=True)
-    torch.cuda.empty_cache()
-    for sequences in DECODED if MODELS[number][0] not in NOT_CAPTURED else ():
+    if "training" in works:
+        yield line(model.label, f"training, {TRAINED[0]} x {TRAINED[1]}", TRAINED[0] * TRAINED[1],
+                   times_of(model.training()))
+        model.model.zero_grad(set_to_none=True)
+        torch.cuda.empty_cache()
+    for sequences in DECODED if "decoding" in works else ():
         yield line(model.label, f"decoding, graph, {sequences}", sequences, times_of(model.replayed(sequences)))
-    yield line(model.label, f"generate, {DECODED[1]}", DECODED[1] * NEW_TOKENS, times_of(model.generated(DECODED[1])))
+    if "generate" in works:
+        yield line(model.label, f"generate, {DECODED[1]}", DECODED[1] * NEW_TOKENS,
+                   times_of(model.generated(DECODED[1])))
 
 
 def main():
     if not torch.cuda.is_available():
         sys.exit("transformers_tokens: no GPU")
     torch.manual_seed(1)
+    numbers = [int(word) for word in sys.argv[1:] if word.isdigit()] or range(len(MODELS))
+    works = [word for word in sys.argv[1:] if not word.isdigit()] or WORKS
+    if not set(works) <= set(WORKS):
+        sys.exit(f"an argument is none of {', '.join(WORKS)} and no number of a model: {' '.join(works)}")
     tmap.transformers.register()
     print(f"{torch.cuda.get_device_name()}, PyTorch {torch.__version__}, Transformers {transformers.__version__}; "
           "tokens per second\n")
     print("| model of 4 layers | work | " + " | ".join(IMPLEMENTATIONS) + " | tmap / best of theirs |")
     print("|---" * (len(IMPLEMENTATIONS) + 3) + "|")
-    for number in [int(number) for number in sys.argv[1:]] or range(len(MODELS)):
+    for number in numbers:
         begin = time.time()
-        for row in rows_of(number):
+        for row in rows_of(number, works):
             print(row, flush=True)
         torch.cuda.empty_cache()
         print(f"model {number}: {time.time() - begin:.1f} s, most memory "
