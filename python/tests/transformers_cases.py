@@ -39,13 +39,13 @@ MODELS = {
 }
 
 
-def module_of(name, implementation, device, act="silu"):
+def module_of(name, implementation, device, act="silu", inner=INNER):
     """Returns a module of experts in bf16. Many sums exceed its limit, if it has one."""
     model, class_name = name.split(".")
     made = getattr(importlib.import_module(f"transformers.models.{model}.modeling_{model}"), class_name)
     config = SimpleNamespace(
         num_local_experts=EXPERTS, n_routed_experts=EXPERTS, num_experts=EXPERTS, hidden_size=WIDTH,
-        intermediate_size=INNER, moe_intermediate_size=INNER, moe_latent_size=None, hidden_act=act,
+        intermediate_size=inner, moe_intermediate_size=inner, moe_latent_size=None, hidden_act=act,
         mlp_hidden_act="relu2", swiglu_limit=0.7, swiglu_alpha=1.5, _experts_implementation=implementation)
     module = made(config)
     for parameter in module.parameters():
@@ -124,6 +124,18 @@ class ExpertsCases:
                     self.assertEqual(gate is None, name == IN_STEPS or act == "relu")
                     most = 0.06 if gate is not None and "limit" in gate else 0.02
                     self.expect_close(*self.three(module, *self.inputs()), most)
+        self.assertEqual(experts.calls().passed, {})
+
+    def test_a_width_that_no_gate_takes(self):
+        for name in MODULES:
+            with self.subTest(name):
+                module, inputs = module_of(name, "tmap", self.device, inner=40), self.inputs()
+                self.assertIsNone(experts._gate_of(module))
+                outcomes = self.three(module, *inputs)
+                self.expect_close(*outcomes, 0.12)  # both round sums before the limit
+                module.config._experts_implementation = "tmap"
+                with torch.no_grad():
+                    self.assertLess(error_of(module(*inputs), outcomes[0][0]), 5e-3)
         self.assertEqual(experts.calls().passed, {})
 
     def test_results_without_gradients(self):

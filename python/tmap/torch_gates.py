@@ -6,7 +6,7 @@ import torch
 
 from . import _gemm
 from ._epilogue import SCALED_RESULTS, Gate, gate_of
-from .torch_library import define, register
+from .torch_library import define, differentiable_once, register
 from .torch_products import OPERANDS, check_bias, gradients_of_rows, grouped_mm_cpu, multiply
 from .torch_scaled import (E4M3, check_scaled, check_type, no_backward, quantize, refuse_gradients,
                            scaled_cpu, terms_of)
@@ -14,6 +14,7 @@ from .torch_tensors import row_major
 
 OPTIONS = ('*, str function="silu", str columns="halves", float alpha=1.0, float? limit=None, '
             "float value_shift=0.0")
+GATED_COLUMNS = 32  # the columns of a product with a gate are a multiple of this
 define(f"grouped_gated_mm(Tensor a, Tensor b, Tensor offs, Tensor? bias=None, {OPTIONS}) -> "
        "(Tensor out, Tensor sums)",
        "grouped_mm_gate_backward(Tensor d_out, Tensor b, Tensor sums, Tensor offs, "
@@ -40,9 +41,16 @@ def _check(a, b, offs, bias=None):
         check_bias(b, bias, a.dtype)
 
 
+def check_columns(b):
+    if b.shape[2] % GATED_COLUMNS:
+        raise ValueError(f"b has {b.shape[2]} columns: a product with a gate takes a multiple of "
+                         f"{GATED_COLUMNS}")
+
+
 def _gated_fake(a, b, offs, bias=None, **options):
     gate_of_options(**options)
     _check(a, b, offs, bias)
+    check_columns(b)
     rows, n = a.shape[0], b.shape[2]
     return a.new_empty((rows, n // 2)), a.new_empty((rows, n))
 
@@ -57,6 +65,7 @@ def _gated_cuda(a, b, offs, bias=None, **options):
 
 def gated_cpu(a, b, offs, bias=None, **options):
     _check(a, b, offs, bias)
+    check_columns(b)
     sums = grouped_mm_cpu(a, b, offs, bias, torch.float32)
     return _gated(sums, gate_of_options(**options)).to(a.dtype), sums.to(a.dtype)
 
@@ -109,7 +118,7 @@ def _gate_gradients(of_results, sums, gate):
 
 def _keep_gated(ctx, inputs, keyword_only_inputs, output):
     ctx.mark_non_differentiable(output[1])
-    ctx.save_for_backward(*inputs[:3], output[1])
+    ctx.save_for_backward(*inputs[:3], output[1], (*inputs, None)[3])
     ctx.options = dict(keyword_only_inputs)
 
 
@@ -117,9 +126,10 @@ def _of_bias(gradient, offs, is_wanted):
     return torch.ops.tmap.group_sums(gradient, offs) if is_wanted else None
 
 
+@differentiable_once("grouped_gated_mm")
 def _gated_backward(ctx, gradient, _):
     """Returns the gradients of a gated product."""
-    a, b, offs, sums = ctx.saved_tensors
+    a, b, offs, sums, _ = ctx.saved_tensors
     of_sums = _gate_gradients(gradient, sums, gate_of_options(**ctx.options)).to(a.dtype)
     return (*gradients_of_rows(a, b, offs, of_sums, *ctx.needs_input_grad[:2]), None,
             _of_bias(of_sums, offs, any(ctx.needs_input_grad[3:4])))
@@ -138,6 +148,10 @@ def _gate_backward_cuda(d_out, b, sums, offs, **options):
     return made
 
 
+def _keep_no_gate(ctx, inputs, keyword_only_inputs, output):
+    refuse_gradients(ctx, ("d_out", "b", "sums"), "it makes a gradient itself. Detach it")
+
+
 def _gate_backward_cpu(d_out, b, sums, offs, **options):
     of_hidden = grouped_mm_cpu(d_out, b, offs, None, torch.float32)
     return _gate_gradients(of_hidden, sums, gate_of_options(**options)).to(d_out.dtype)
@@ -147,6 +161,7 @@ def _scaled_gated_fake(a, b, a_scales, b_scales, offs, bias=None, out_dtype=None
                        powers_of_two=False, **options):
     gate_of_options(**options)
     check_scaled(a, b, a_scales, b_scales, offs, bias)
+    check_columns(b)
     dtype, rows, columns = out_dtype or E4M3, a.shape[0], b.shape[2] // 2
     check_type("the result", dtype, (E4M3, torch.bfloat16, torch.float32))
     blocks = -(-columns // SCALED_RESULTS) if dtype == E4M3 else 0
@@ -194,12 +209,13 @@ def _mlp(a, b, c, offs, bias=None, c_bias=None, **options):
 
 def _keep_mlp(ctx, inputs, keyword_only_inputs, output):
     ctx.mark_non_differentiable(*output[1:])
-    ctx.save_for_backward(*inputs[:4], *output[1:])
+    ctx.save_for_backward(*inputs[:4], *output[1:], (*inputs, None)[4])
     ctx.options = dict(keyword_only_inputs)
 
 
+@differentiable_once("grouped_mlp")
 def _mlp_backward(ctx, gradient, _hidden, _sums):
-    a, b, c, offs, hidden, sums = ctx.saved_tensors
+    a, b, c, offs, hidden, sums, _ = ctx.saved_tensors
     # Biases that were left out are missing.
     needs_a, needs_b, needs_c, _, *needs_biases = ctx.needs_input_grad
     needs_bias, needs_c_bias = (*needs_biases, False, False)[:2]
@@ -217,7 +233,7 @@ def _mlp_backward(ctx, gradient, _hidden, _sums):
 register("grouped_gated_mm", {"CUDA": _gated_cuda, "CPU": gated_cpu}, _gated_fake,
           _gated_backward, _keep_gated)
 register("grouped_mm_gate_backward", {"CUDA": _gate_backward_cuda, "CPU": _gate_backward_cpu},
-          _gate_backward_fake)
+          _gate_backward_fake, no_backward, _keep_no_gate)
 register("grouped_scaled_gated_mm", {"CUDA": _scaled_gated_cuda, "CPU": _scaled_gated_cpu},
          _scaled_gated_fake, no_backward, _keep_no_scaled)
 register("grouped_mlp", {"CUDA": _mlp, "CPU": _mlp}, _mlp_fake, _mlp_backward, _keep_mlp)

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Registers operators of PyTorch: their schemas, kernels, fakes and gradients."""
+import functools
+
 import torch
 
 from . import torch_native
@@ -66,3 +68,41 @@ def register(name, kernels, fake, backward=None, setup=None, is_called_from_pyth
     if backward is not None:
         torch.library.register_autograd(f"tmap::{name}", backward, setup_context=setup,
                                         lib=_library)
+
+
+class _Refusing(torch.autograd.Function):
+    """Passes on the first `count` tensors. The results depend on all tensors, and refuse to be
+    differentiated."""
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(words, count, *tensors):
+        return tuple(tensor.view_as(tensor) for tensor in tensors[:count])
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        ctx.words = inputs[0]
+
+    @staticmethod
+    def backward(ctx, *gradients):
+        raise RuntimeError(ctx.words)
+
+
+def differentiable_once(name):
+    """Marks a backward whose results lack a part of their own derivative. If somebody asks for that
+    (`create_graph`), an error states so. Saved tensors must be all on which results depend."""
+    words = f"{name} has gradients, and these have none: it can be differentiated once"
+
+    def mark(backward):
+        @functools.wraps(backward)
+        def once(ctx, *gradients):
+            with torch.no_grad():
+                made = backward(ctx, *gradients)
+            if not torch.is_grad_enabled():
+                return made
+            present = [each for each in made if each is not None]
+            sources = [each for each in (*gradients, *ctx.saved_tensors) if each is not None]
+            passed = iter(_Refusing.apply(words, len(present), *present, *sources))
+            return tuple(each if each is None else next(passed) for each in made)
+        return once
+    return mark

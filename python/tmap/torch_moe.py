@@ -19,8 +19,8 @@ moe_gather(x, token_of_row, row_of_choice)
 grouped_gated_mm(a, b, offs, bias=None, *, function="silu", columns="halves", alpha=1.0, limit=None,
                  value_shift=0.0)
     Multiplies as `grouped_mm` with rows that are ragged, then applies a `tmap.Gate`. Returns the
-    results [rows, n / 2], and the sums [rows, n] as they were before the gate. `bias` [groups, n]
-    is added to the sums.
+    results [rows, n / 2], and the sums [rows, n] as they were before the gate. n is a multiple of
+    32. `bias` [groups, n] is added to the sums.
 grouped_scaled_gated_mm(a, b, a_scales, b_scales, offs, bias=None, out_dtype=None, *, ...,
                         powers_of_two=False)
     Multiplies as `grouped_scaled_mm` and applies a gate to the sums. Returns the results
@@ -44,7 +44,7 @@ import torch
 from . import _gemm, moe
 from . import torch_gates
 from . import torch_ops  # noqa: F401: registers the others
-from .torch_library import define, register
+from .torch_library import define, differentiable_once, register
 from .torch_products import grouped_mm_cpu, grouped_mm_cuda, lines_run_along_k
 from .torch_routing import sort_cpu, sort_cuda
 from .torch_scaled import no_backward, refuse_gradients
@@ -97,6 +97,7 @@ def _keep_combined(ctx, inputs, output):
     ctx.rows = values.shape[0]
 
 
+@differentiable_once("moe_combine")
 def _combine_backward(ctx, gradient):
     row_of_choice, weights, values = ctx.saved_tensors
     # Operands that were left out are missing.
@@ -141,6 +142,11 @@ def _gradients_cpu(d_out, row_of_choice, weights, values, rows, wants_values):
     return of_values, of_weights
 
 
+def _keep_no_gradients(ctx, inputs, output):
+    refuse_gradients(ctx, ("d_out", None, "weights", "values"),
+                     "it makes a gradient itself. Detach it")
+
+
 def _gather(x, token_of_row, row_of_choice):
     return x.index_select(0, token_of_row.clamp(min=0))
 
@@ -159,6 +165,7 @@ def _gather_backward(ctx, gradient):
 
 
 def _layer_fake(x, gate_up, down, ids, weights, gate_up_bias=None, down_bias=None, **options):
+    torch_gates.check_columns(gate_up)
     return x.new_empty((x.shape[0], down.shape[2]))
 
 
@@ -197,7 +204,8 @@ def _keep_no_layer(ctx, inputs, keyword_only_inputs, output):
 
 register("moe_combine", {"CUDA": _combine_cuda, "CPU": _combine_cpu}, _combine_fake,
           _combine_backward, _keep_combined)
-register("moe_combine_backward", {"CUDA": _gradients_cuda, "CPU": _gradients_cpu}, _gradients_fake)
+register("moe_combine_backward", {"CUDA": _gradients_cuda, "CPU": _gradients_cpu}, _gradients_fake,
+         no_backward, _keep_no_gradients)
 register("moe_gather", {"CUDA": _gather, "CPU": _gather}, _gather_fake, _gather_backward,
          _keep_gathered)
 register("moe_layer", {"CUDA": _layer_cuda, "CPU": _layer_cpu}, _layer_fake, no_backward,

@@ -7,7 +7,7 @@ from . import _gemm, _ragged, ragged
 from ._epilogue import SCALED_ELEMENTS, block_scale_shapes
 from ._gemm_problem import prepare
 from ._numbers import choice
-from .torch_library import define, register
+from .torch_library import define, differentiable_once, register
 from .torch_products import (check_bias, check_offsets, gradient_of_weights, lines_run_along_k,
                              multiply_groups_on_cpu)
 from .torch_tensors import NAMES, row_major, with_rows
@@ -219,6 +219,7 @@ def _keep_quantized(ctx, inputs, keyword_only_inputs, output):
                    "powers_of_two": keyword_only_inputs["powers_of_two"]}
 
 
+@differentiable_once("grouped_quantized_mm")
 def _quantized_backward(ctx, gradient):
     x, b, b_scales, offs = ctx.saved_tensors
     wants_x, _, _, _, wants_bias, wants_weights = (*ctx.needs_input_grad, False, False)[:6]
@@ -256,6 +257,10 @@ def _backward(d_out, b, b_scales, offs, *, dtype=None, powers_of_two=False):
                     zero_rest=True)
 
 
+def _keep_no_backward(ctx, inputs, keyword_only_inputs, output):
+    refuse_gradients(ctx, ("d_out", "b", "b_scales"), "it makes a gradient itself. Detach it")
+
+
 def _turned(b):
     """Returns the same values, [groups, n, k], with lines along n instead of k."""
     lines = b.new_empty((b.shape[0], b.shape[2], b.shape[1]))
@@ -270,4 +275,5 @@ register("grouped_scaled_mm", {"CUDA": scaled_cuda, "CPU": scaled_cpu}, _scaled_
          _scaled_backward, _keep_offsets)
 register("grouped_quantized_mm", {"CUDA": _quantized, "CPU": _quantized}, _quantized_fake,
          _quantized_backward, _keep_quantized)
-register("grouped_quantized_mm_backward", {"CUDA": _backward, "CPU": _backward}, _backward_fake)
+register("grouped_quantized_mm_backward", {"CUDA": _backward, "CPU": _backward}, _backward_fake,
+         no_backward, _keep_no_backward)

@@ -16,6 +16,7 @@ from . import torch_moe  # noqa: F401: registers the operators
 from ._epilogue import GATES
 from ._routing import MAX_CHOICES, MAX_EXPERTS, MAX_K
 from .torch import Calls
+from .torch_gates import GATED_COLUMNS
 from .torch_rules import CAPABILITY, HOPPER
 
 __all__ = ["calls", "register", "unregister"]
@@ -171,8 +172,9 @@ def _parameters_of(self):
 
 
 def _gate_of(self):
-    """Returns the options of the gate that a module applies, or None if tmap has no such gate."""
-    if not self.has_gate:
+    """Returns the options of the gate that a module applies, or None if tmap has no such gate, or
+    has none for as many columns."""
+    if not self.has_gate or self.gate_up_proj.shape[2 if self.is_transposed else 1] % GATED_COLUMNS:
         return None
     if type(self)._apply_gate is _default_gate:
         function = _function_of(type(self.act_fn))
