@@ -10,7 +10,7 @@ from torch.utils._pytree import tree_leaves
 import tmap.torch_moe  # noqa: F401: registers all operators
 
 OPS = torch.ops.tmap
-GROUPS, K, N, CHOICES = 4, 256, 128, 2
+GROUPS, K, N, CHOICES = 4, 256, 512, 2
 ROWS, TOKENS = 77, 19
 OTHER_ROWS, OTHER_TOKENS = 91, 33
 # The part of PyTorch's own check that computes with operands, which those of 8 bits cannot do.
@@ -90,7 +90,7 @@ class Call(torch.nn.Module):
 
 
 def with_any_length(arguments):
-    """Tells an exporter which dims and numbers may change."""
+    """Returns which dims and numbers may change, for an exporter."""
     may_change = ROWS, TOKENS, TOKENS * CHOICES
 
     def of(each):
@@ -147,14 +147,17 @@ class OperatorCases:
                                               results(Call(name, keywords), operands))
 
     def test_fakes_refuse_columns_that_no_gate_takes(self):
-        for name in ("grouped_gated_mm", "grouped_mlp", "moe_layer"):
+        for name, multiple in (("grouped_gated_mm", 32), ("grouped_mlp", 32), ("moe_layer", 32),
+                               ("grouped_scaled_gated_mm", 256)):
             arguments, keywords = calls(self.device)[name]
-            arguments = [each[..., :N - 16] if isinstance(each, torch.Tensor) and each.shape[-1] == N else each
-                         for each in arguments]
-            with self.subTest(name), self.assertRaisesRegex(ValueError, "112 columns.*a multiple of 32"):
+            left = N - multiple // 2
+            arguments = [each[..., :-(-left * each.shape[-1] // N)] if isinstance(each, torch.Tensor) and
+                         each.dim() > 1 and each.shape[-1] in (N, N // 128) else each for each in arguments]
+            words = f"{left} columns.*a multiple of {multiple}"
+            with self.subTest(name), self.assertRaisesRegex(ValueError, words):
                 Call(name, keywords)(*arguments)
             with self.subTest(name), torch._subclasses.FakeTensorMode(allow_non_fake_inputs=True), \
-                    self.assertRaisesRegex(ValueError, "112 columns.*a multiple of 32"):
+                    self.assertRaisesRegex(ValueError, words):
                 Call(name, keywords)(*arguments)
 
     def test_gradients_are_not_differentiated_again_if_a_part_is_missing(self):

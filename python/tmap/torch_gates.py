@@ -41,10 +41,10 @@ def _check(a, b, offs, bias=None):
         check_bias(b, bias, a.dtype)
 
 
-def check_columns(b):
-    if b.shape[2] % GATED_COLUMNS:
-        raise ValueError(f"b has {b.shape[2]} columns: a product with a gate takes a multiple of "
-                         f"{GATED_COLUMNS}")
+def check_columns(b, multiple=GATED_COLUMNS):
+    if b.shape[2] % multiple:
+        raise ValueError(f"b has {b.shape[2]} columns: this product with a gate takes a multiple "
+                         f"of {multiple}")
 
 
 def _gated_fake(a, b, offs, bias=None, **options):
@@ -161,7 +161,8 @@ def _scaled_gated_fake(a, b, a_scales, b_scales, offs, bias=None, out_dtype=None
                        powers_of_two=False, **options):
     gate_of_options(**options)
     check_scaled(a, b, a_scales, b_scales, offs, bias)
-    check_columns(b)
+    in_halves = options.get("columns", "halves") == "halves"
+    check_columns(b, 2 * SCALED_RESULTS if in_halves and a_scales.dim() != 1 else GATED_COLUMNS)
     dtype, rows, columns = out_dtype or E4M3, a.shape[0], b.shape[2] // 2
     check_type("the result", dtype, (E4M3, torch.bfloat16, torch.float32))
     blocks = -(-columns // SCALED_RESULTS) if dtype == E4M3 else 0
