@@ -9,7 +9,7 @@ from torch_export_cases import OperatorCases  # noqa: E402
 
 
 class Operators(OperatorCases, unittest.TestCase):
-    device = "cuda"
+    device, backend = "cuda", "inductor"
 
 
 if __name__ == "__main__":

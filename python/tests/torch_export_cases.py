@@ -89,6 +89,19 @@ class Call(torch.nn.Module):
         return self.operator(*arguments, **self.keywords)
 
 
+class Moved(Call):
+    """Computes operands in the same program, where a compiler may choose their strides."""
+
+    def __init__(self, name, keywords):
+        super().__init__(name, keywords)
+        self.writes = self.operator.default._schema.is_mutable  # into an operand that the caller looks at
+
+    def forward(self, *arguments):
+        moved = (each.flip(-1).flip(-1) if isinstance(each, torch.Tensor) and each.itemsize > 1 else each
+                 for each in arguments)  # PyTorch flips no 8-bit floats on the CPU
+        return super().forward(*arguments if self.writes else moved)
+
+
 def with_any_length(arguments):
     """Returns which dims and numbers may change, for an exporter."""
     may_change = ROWS, TOKENS, TOKENS * CHOICES
@@ -108,6 +121,8 @@ def saved_and_loaded(program):
 
 
 class OperatorCases:
+    backend = "aot_eager"
+
     def setUp(self):
         torch.manual_seed(7)
         warnings.simplefilter("ignore")
@@ -145,6 +160,16 @@ class OperatorCases:
                 for operands in (arguments, others[name][0]):
                     self.assert_equal_results(results(program.module(), operands),
                                               results(Call(name, keywords), operands))
+
+    def test_compiled_programs_take_other_lengths(self):
+        others = calls(self.device, OTHER_ROWS, OTHER_TOKENS)
+        for name, (arguments, keywords) in calls(self.device).items():
+            with self.subTest(name):
+                torch._dynamo.reset()
+                call = Moved(name, keywords)
+                program = torch.compile(call, fullgraph=True, dynamic=True, backend=self.backend)
+                for operands in (arguments, others[name][0]):
+                    self.assert_equal_results(results(program, operands), results(call, operands))
 
     def test_fakes_refuse_columns_that_no_gate_takes(self):
         for name, multiple in (("grouped_gated_mm", 32), ("grouped_mlp", 32), ("moe_layer", 32),
