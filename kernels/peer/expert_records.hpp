@@ -73,6 +73,7 @@ struct worker {
 /// Runs `use` on this worker's share of so many items.
 template <class Use>
 TMAP_HOST_DEVICE void share(const worker& mine, std::uint64_t items, const Use& use) {
+  TMAP_KEEP_ROLLED
   for (std::uint64_t i = mine.number; i < items; i += mine.count) use(i);
 }
 
@@ -85,6 +86,7 @@ TMAP_HOST_DEVICE void write_rank(Link& link, const expert_arrays& at, const toke
   };
   const std::uint32_t rank = rank_of(choice);
   bool is_new = rank < link.ranks();
+  TMAP_KEEP_ROLLED
   for (std::uint64_t i = choice / at.k * at.k; i < choice; ++i) is_new &= rank_of(i) != rank;
   link.store(link.rank(), word_at(at.rank_of_choice, choice), is_new ? rank : none);
 }
@@ -94,6 +96,7 @@ template <class Link>
 [[nodiscard]] TMAP_HOST_DEVICE std::uint32_t rank_of_record(Link& link, const expert_arrays& at, std::uint64_t i) {
   std::uint32_t rank = 0;
   std::uint64_t end = 0;
+  TMAP_KEEP_ROLLED
   for (; rank < link.ranks(); ++rank) {
     end += link.load(link.rank(), word_at(at.departed, rank));
     if (i < end) break;
@@ -147,6 +150,7 @@ template <class Link>
   const std::uint32_t me = link.rank();
   if (verdict_of(link.load(me, offsetof(window_header, verdict))).status != peer_status::ok) return 0;
   std::uint32_t total = 0;
+  TMAP_KEEP_ROLLED
   for (std::uint32_t rank = 0; rank < link.ranks(); ++rank) total += link.load(me, word_at(at.arrived, rank));
   return total;
 }
@@ -208,6 +212,7 @@ template <class Link>
 TMAP_HOST_DEVICE void write_return(Link& link, const expert_arrays& at, std::uint32_t choice) {
   const std::uint32_t me = link.rank(), first = choice / at.k * at.k, number = choice % at.k;
   std::uint32_t landed = none;
+  TMAP_KEEP_ROLLED
   for (std::uint32_t j = 0; j < at.k; ++j) {
     const std::uint32_t i = link.load(me, word_at(at.record_of_choice, first + j));
     if (i == none) continue;

@@ -61,6 +61,7 @@ class list_walk {
  public:
   TMAP_HOST_DEVICE list_walk(Link& link, const fetch_request& request) : link_(link), request_(request) {
     std::uint64_t all = 0;
+    TMAP_KEEP_ROLLED
     for (std::uint32_t source = 0; source < link.ranks(); ++source) all += count(source);
     const std::uint64_t share = (all + request.call.blocks - 1) / request.call.blocks;
     most_ = share < request.entries ? static_cast<std::uint32_t>(share) : request.entries;
@@ -69,6 +70,7 @@ class list_walk {
   /// Returns the next part of this block. It steps over the parts of other blocks at once: to look
   /// at each of them took more time than to fetch a short list.
   TMAP_HOST_DEVICE list_part next() {
+    TMAP_KEEP_ROLLED
     for (; turn_ < link_.ranks(); ++turn_, begun_ = false) {
       if (!begun_) begin();
       const std::uint64_t at = std::uint64_t{own_} * most_;
@@ -90,6 +92,7 @@ class list_walk {
     begun_ = true;
     source_ = rank_in_turn(link_, turn_);
     first_ = 0;
+    TMAP_KEEP_ROLLED
     for (std::uint32_t before = 0; before < source_; ++before) first_ += count(before);
     count_ = count(source_);
     const std::uint32_t blocks = request_.call.blocks;
@@ -135,11 +138,13 @@ class row_mover {
 
   /// Returns when no piece needs the entries of a bank any more.
   TMAP_HOST_DEVICE void release(std::uint32_t bank) {
+    TMAP_KEEP_ROLLED
     for (std::uint32_t i = 0; i < sets_ && waiting_[bank] != 0; ++i) store((set_ + 1 + i) % sets_);
   }
 
   /// Returns when all pieces are in the window and may be announced. Sources are free then, too.
   TMAP_HOST_DEVICE void finish() {
+    TMAP_KEEP_ROLLED
     for (std::uint32_t set = 0; set < sets_; ++set) store(set);
     link_.quiet();
   }
@@ -148,6 +153,7 @@ class row_mover {
   TMAP_HOST_DEVICE void store(std::uint32_t set) {
     if (filled_[set] == 0) return;
     link_.wait_gets(set);
+    TMAP_KEEP_ROLLED
     for (std::uint32_t stage = set * half_; stage < set * half_ + filled_[set]; ++stage) put_everywhere(stage);
     link_.flush();  // the next pieces take the same memory
     filled_[set] = 0;
@@ -155,6 +161,7 @@ class row_mover {
 
   TMAP_HOST_DEVICE void put_everywhere(std::uint32_t stage) {
     const fetch_piece each = pieces_[stage];
+    TMAP_KEEP_ROLLED
     for (std::uint32_t i = 0; i < request_.places; ++i) {
       const std::uint32_t place = link_.load_shared(each.entry + (1 + i) * static_cast<std::uint32_t>(word_bytes));
       if (place >= request_.call.capacity) continue;
@@ -188,6 +195,7 @@ class row_fetcher {
   TMAP_HOST_DEVICE void run() {
     list_part now = walk_.next();
     if (now.entries != 0) load(now, 0);
+    TMAP_KEEP_ROLLED
     for (std::uint32_t bank = 0; now.entries != 0; bank = (bank + 1) % fetch_banks) {
       const list_part ahead = walk_.next();
       if (ahead.entries != 0) load(ahead, (bank + 1) % fetch_banks);
@@ -217,10 +225,12 @@ class row_fetcher {
     const std::uint32_t rows = told_.word(part.source, slot::sent_rows);
     const std::uint64_t pitch = told_.word(part.source, slot::sent_pitch);
     const std::uint64_t first = told_.rows_at(part.source);
+    TMAP_KEEP_ROLLED
     for (std::uint32_t i = 0; i < part.entries; ++i) {
       const std::uint32_t entry = entry_at(bank, i);
       const std::uint32_t row = link_.load_shared(entry);
       if (row >= rows) continue;  // the source has no such row
+      TMAP_KEEP_ROLLED
       for (std::uint32_t at = 0; at < row_bytes; at += most) {
         const std::uint32_t bytes = row_bytes - at < most ? row_bytes - at : most;
         mover_.move(part.source, first + row * pitch, at, bytes, entry, bank);

@@ -19,6 +19,7 @@ struct rows_of_ranks {
     const announcements<Link> told(link, request);
     std::uint32_t end = 0;
     ranks = link.ranks();
+    TMAP_KEEP_ROLLED
     for (std::uint32_t source = 0; source < link.ranks(); ++source) {
       begins[source] = told.begin_at(source) - std::uint64_t{end} * request.row_bytes;  // modulo 2^64
       end += told.total(source, link.rank());
