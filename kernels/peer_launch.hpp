@@ -73,6 +73,11 @@ cudaError_t launch_write_returns(const dispatch_call& call);
 cudaError_t launch_fetch(const peer_memory_ref& window, const peer::fetch_request& request, std::uint64_t patience,
                          cudaStream_t stream);
 
+/// Does the same with all threads of the blocks and without shared memory. It needs less time to
+/// begin, and more for many bytes.
+cudaError_t launch_place_rows(const peer_memory_ref& window, const peer::fetch_request& request, std::uint64_t patience,
+                              cudaStream_t stream);
+
 /// Describes how sums of this rank's tokens are added up, of those that each rank has.
 struct home_sums {
   std::uint32_t tokens;
@@ -86,7 +91,7 @@ struct home_sums {
 /// none. The launch sets `request.block`.
 cudaError_t launch_gather(const peer_memory_ref& window, const peer::exchange_request& request, const home_sums& sums,
                           std::uint64_t patience, cudaStream_t stream);
-/// Loads its kernel for a type now, instead of at its first launch.
+/// Loads both kernels, for a type, now instead of at their first launch.
 cudaError_t load_gather(moe::float_type type);
 
 /// Waits until all ranks have pulled what this rank sent.

@@ -4,34 +4,84 @@
 // Reads rows of all ranks where they lie, once they are announced, by all threads of a block. An
 // exchange whose rows are few takes longer to copy them and to start the next kernel.
 
-#include "kernels/peer/protocol_exchange.hpp"
+#include "kernels/peer/protocol_fetch.hpp"
 
 namespace tmap::kernels::peer {
 
-/// Finds the rows that all ranks have for this one, in the order of the ranks.
-struct rows_of_ranks {
-  std::uint64_t begins[max_group_ranks];  ///< where row 0 of all would lie in a rank's window
-  std::uint32_t ends[max_group_ranks];    ///< the first row of the next rank
-  std::uint32_t ranks;
+/// Names where a row lies.
+struct row_place {
+  std::uint32_t rank;
+  std::uint64_t offset;  ///< in its window; 0: there is no such row
+};
 
-  template <class Link>
-  TMAP_HOST_DEVICE void find(Link& link, const exchange_request& request) {
-    const announcements<Link> told(link, request);
-    std::uint32_t end = 0;
-    ranks = link.ranks();
-    TMAP_KEEP_ROLLED
-    for (std::uint32_t source = 0; source < link.ranks(); ++source) {
-      begins[source] = told.begin_at(source) - std::uint64_t{end} * request.row_bytes;  // modulo 2^64
-      end += told.total(source, link.rank());
-      ends[source] = end;
-    }
+/// Finds the rows that all ranks have for this one, in the order of the ranks. Any thread may, once
+/// they are announced.
+template <class Link>
+class rows_for_me {
+ public:
+  TMAP_HOST_DEVICE rows_for_me(Link& link, const exchange_request& request)
+      : link_(link), request_(request), told_(link, request) {}
+
+  TMAP_HOST_DEVICE std::uint32_t count() const {
+    return static_cast<std::uint32_t>(told_.rows_of_ranks(link_.ranks()));
   }
-  /// Returns the rank that has a row of them.
-  TMAP_HOST_DEVICE std::uint32_t rank_of(std::uint32_t row) const {
+  TMAP_HOST_DEVICE row_place find(std::uint32_t row) const {
     std::uint32_t rank = 0;
-    while (rank + 1 < ranks && row >= ends[rank]) ++rank;
-    return rank;
+    TMAP_KEEP_ROLLED
+    for (; rank + 1 < link_.ranks(); ++rank) {
+      const std::uint32_t rows = told_.total(rank, link_.rank());
+      if (row < rows) break;
+      row -= rows;
+    }
+    return {rank, told_.begin_at(rank) + std::uint64_t{row} * request_.row_bytes};
   }
+
+ private:
+  Link& link_;
+  const exchange_request& request_;
+  announcements<Link> told_;
+};
+
+/// Finds the rows that the entries of a list name. Any thread may, once they are announced.
+template <class Link>
+class listed_rows {
+ public:
+  TMAP_HOST_DEVICE listed_rows(Link& link, const fetch_request& request)
+      : link_(link), request_(request), told_(link, request.call) {}
+
+  /// Returns how many entries the list has.
+  TMAP_HOST_DEVICE std::uint32_t count() const {
+    std::uint32_t all = 0;
+    TMAP_KEEP_ROLLED
+    for (std::uint32_t rank = 0; rank < link_.ranks(); ++rank) all += count(rank);
+    return all;
+  }
+  TMAP_HOST_DEVICE row_place find(std::uint32_t entry) const {
+    std::uint32_t rank = 0;
+    TMAP_KEEP_ROLLED
+    for (std::uint32_t end = count(0); entry >= end && rank + 1 < link_.ranks(); end += count(rank)) ++rank;
+    const std::uint32_t row = word(entry, 0);
+    if (row >= told_.word(rank, slot::sent_rows)) return {rank, 0};
+    return {rank, told_.rows_at(rank) + std::uint64_t{row} * told_.word(rank, slot::sent_pitch)};
+  }
+  /// Returns where a row goes: one of the entry's places in the own window, or 0.
+  TMAP_HOST_DEVICE std::uint64_t target(std::uint32_t entry, std::uint32_t number) const {
+    const std::uint32_t place = word(entry, 1 + number);
+    return place < request_.call.capacity ? request_.call.out + std::uint64_t{place} * request_.out_pitch : 0;
+  }
+
+ private:
+  TMAP_HOST_DEVICE std::uint32_t count(std::uint32_t rank) const {
+    return link_.load(link_.rank(), word_at(request_.arrived, rank));
+  }
+  TMAP_HOST_DEVICE std::uint32_t word(std::uint32_t entry, std::uint32_t number) const {
+    return link_.load(link_.rank(),
+                      word_at(request_.list, std::uint64_t{entry} * entry_words(request_.places) + number));
+  }
+
+  Link& link_;
+  const fetch_request& request_;
+  announcements<Link> told_;
 };
 
 template <class Team>
@@ -46,8 +96,8 @@ struct gather_moves {
   TMAP_HOST_DEVICE void write_counts(Link&) const {}
 };
 
-/// Leads one block's part of a call in which all ranks announce rows as for an exchange. One thread
-/// calls it. `team.work` lets the others read rows, and returns when they have. `team.dismiss` lets
+/// Leads one block's part of a call in which all ranks announce rows as for an exchange or a fetch.
+/// One thread calls it. `team.work` lets the others read rows, and returns when they have. `team.dismiss` lets
 /// them go if they need not.
 template <class Link, class Team>
 TMAP_HOST_DEVICE peer_verdict gather(Link& link, const exchange_request& request, std::uint64_t deadline, Team& team) {

@@ -45,6 +45,11 @@ bool are_few(const shape& sizes) {
   return std::max(sizes.tokens, sizes.arrivals) * sizes.k <= kernels::sort_tile;
 }
 
+bool moves_few(const shape& sizes, std::uint64_t row_bytes) {
+  constexpr std::uint64_t most_bytes = 8 << 20;
+  return are_few(sizes) && std::max(sizes.tokens, sizes.arrivals) * row_bytes <= most_bytes;
+}
+
 result<places> place(const shape& sizes, std::uint32_t ranks) {
   const result<std::uint64_t> leaving = moe::workspace_bytes(departing_route(sizes, ranks, nullptr));
   if (!leaving) return failure{leaving.error()};

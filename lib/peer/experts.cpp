@@ -117,6 +117,13 @@ result<void> prepare_few(const call_parts& call, const kernels::dispatch_call& w
   return {};
 }
 
+result<void> fetch(const call_parts& call, const kernels::peer::fetch_request& request) {
+  const auto launch =
+      moves_few(call.sizes(), request.call.row_bytes) ? kernels::launch_place_rows : kernels::launch_fetch;
+  TMAP_TRY_CUDA(launch(call.window(), request, call.patience(), call.stream()));
+  return {};
+}
+
 result<void> dispatch(const call_parts& call, const dispatch_problem& problem) {
   const auto* const weights = reinterpret_cast<const std::uint32_t*>(problem.weights);
   const auto* const scales = reinterpret_cast<const std::uint32_t*>(problem.x_scales);
@@ -128,8 +135,7 @@ result<void> dispatch(const call_parts& call, const dispatch_problem& problem) {
                                     call.stream()};
   const auto prepared = are_few(call.sizes()) ? prepare_few(call, work, problem) : prepare_many(call, work, problem);
   if (!prepared) return prepared;
-  TMAP_TRY_CUDA(kernels::launch_fetch(call.window(), call.rows_of(problem), call.patience(), call.stream()));
-  return {};
+  return fetch(call, call.rows_of(problem));
 }
 
 /// Adds up the results of each token that came.
@@ -182,7 +188,7 @@ result<void> add_up_home(const call_parts& call, const combine_problem& problem,
 result<void> combine_sums(const call_parts& call, const combine_problem& problem) {
   if (const auto added = add_up_here(call, problem.values); !added) return added;
   const shape& sizes = call.sizes();
-  if (are_few(sizes)) {
+  if (moves_few(sizes, sum_bytes(sizes))) {
     const kernels::home_sums home{static_cast<std::uint32_t>(sizes.tokens),
                                   sizes.k,
                                   sizes.result_type,
@@ -200,7 +206,7 @@ result<void> combine_sums(const call_parts& call, const combine_problem& problem
 result<void> combine_rows(const call_parts& call, const combine_problem& problem) {
   TMAP_TRY_CUDA(kernels::launch_exchange(call.window(), call.lists(), call.patience(), call.stream()));
   TMAP_TRY_CUDA(kernels::launch_write_returns({call.window(), call.arrays(), {}, 0, nullptr, call.stream()}));
-  TMAP_TRY_CUDA(kernels::launch_fetch(call.window(), call.results_of(problem), call.patience(), call.stream()));
+  if (const auto fetched = fetch(call, call.results_of(problem)); !fetched) return fetched;
   const std::uint64_t rows = call.sizes().tokens * call.sizes().k;
   return add_up_home(call, problem, {rows, call.at().landed, call.at().row_of_landed, problem.weights});
 }

@@ -129,7 +129,7 @@ class experts_body {
   bool leads() const { return block_ == 0 && thread_ == 0; }
 
   peer_verdict fetch(Link& link, const fetch_request& request) const {
-    if (thread_ != 0) return {};
+    if (case_.threads != 0) return gather(link, request.call, [&] { place_rows(link, request); });
     std::array<kernels::peer::fetch_piece, kernels::peer::most_fetch_stages> pieces;
     return kernels::peer::fetch(link, request, pieces.data(), experts_deadline);
   }
@@ -146,28 +146,32 @@ class experts_body {
   void combine(Link& link, std::uint32_t call) const {
     if (case_.returns_rows) return combine_rows(link, call);
     alone(link, [&] { add_up(link, call); });
-    const peer_verdict verdict = case_.threads == 0 ? exchange(link, sums_request()) : gather(link);
+    const peer_verdict verdict =
+        case_.threads == 0 ? exchange(link, sums_request()) : gather(link, sums_request(), [&] { read_sums(link); });
     end(link, verdict);
     if (leads() && verdict.status == peer_status::ok) check_returned(link, call);
   }
-  /// Reads the sums where they lie. The threads of the first block share them; others have none.
-  peer_verdict gather(Link& link) const {
-    gather_team team{*this, link};
-    if (thread_ == 0) return kernels::peer::gather(link, sums_request(), experts_deadline, team);
+  /// Runs a call in which threads read rows where they lie. Those of the first block share them.
+  template <class Work>
+  peer_verdict gather(Link& link, const exchange_request& request, const Work& work) const {
+    gather_team<Work> team{*this, link, work};
+    if (thread_ == 0) return kernels::peer::gather(link, request, experts_deadline, team);
     link.sync();
     if (link.load_shared(has_rows_at) == 0) return {};
-    read_sums(link);
+    work();
     link.sync();
     return {};
   }
+  template <class Work>
   struct gather_team {
     const experts_body& body;
     Link& link;
+    const Work& move_rows;
     bool has_begun{false};
 
     void work() {
       begin(1);
-      if (body.block_ == 0) body.read_sums(link);
+      if (body.block_ == 0) move_rows();
       link.sync();
     }
     void dismiss() {
@@ -180,12 +184,23 @@ class experts_body {
     }
   };
   void read_sums(Link& link) const {
-    kernels::peer::rows_of_ranks rows;
-    rows.find(link, sums_request());
-    for (std::uint32_t i = thread_; i < rows.ends[case_.ranks - 1]; i += case_.threads) {
-      const std::uint32_t rank = rows.rank_of(i);
-      const std::uint64_t from = rows.begins[rank] + 16 * std::uint64_t{i};
-      link.store(link.rank(), in_.returned + 16 * i, link.load(rank, from));
+    const exchange_request request = sums_request();
+    const kernels::peer::rows_for_me<Link> sums(link, request);
+    for (std::uint32_t i = thread_; i < sums.count(); i += case_.threads) {
+      const kernels::peer::row_place from = sums.find(i);
+      link.store(link.rank(), in_.returned + 16 * i, link.load(from.rank, from.offset));
+    }
+  }
+  void place_rows(Link& link, const fetch_request& request) const {
+    const kernels::peer::listed_rows<Link> listed(link, request);
+    for (std::uint32_t i = thread_; i < listed.count(); i += case_.threads) {
+      const kernels::peer::row_place from = listed.find(i);
+      for (std::uint32_t number = 0; from.offset != 0 && number < request.places; ++number) {
+        const std::uint64_t target = listed.target(i, number);
+        for (std::uint32_t at = 0; target != 0 && at < request.call.row_bytes; at += 4) {
+          link.store(link.rank(), target + at, link.load(from.rank, from.offset + at));
+        }
+      }
     }
   }
 

@@ -82,6 +82,7 @@ class experts_on_gpus : public ranks_on_gpus {
   shape shape_of(std::uint32_t rank) const {
     shape made = sizes_;
     made.tokens = tokens_[rank % tokens_.size()];
+    if (rank % 2 == 1 && odd_ranks_have_room_) made.arrivals = kernels::sort_tile / made.k + 1;
     return made;
   }
   std::uint64_t all_tokens() const {
@@ -339,6 +340,7 @@ class experts_on_gpus : public ranks_on_gpus {
   std::vector<std::uint64_t> tokens_{37, 53, 0, 29};
   std::uint32_t x_gap_{0};
   std::uint32_t blocks_{4};
+  bool odd_ranks_have_room_{false};  ///< so much that they take a kernel for each step
   std::function<std::int32_t(std::uint32_t)> choose_{[this](std::uint32_t drawn) {
     return drawn % 16 == 0 ? -1 : static_cast<std::int32_t>(drawn / 16 % sizes_.experts);
   }};
@@ -431,6 +433,15 @@ TEST_P(experts_on_gpus, a_graph_is_replayed_with_other_routes) {
 TEST_P(experts_on_gpus, a_graph_with_room_for_many_is_replayed) {
   prepare_for_many();
   replay_graphs();
+}
+
+TEST_P(experts_on_gpus, ranks_may_have_room_for_few_or_for_many) {
+  sizes_.arrivals = all_tokens();
+  sizes_.experts = 4 * count();
+  sizes_.rows = row_count(sizes_, count());
+  odd_ranks_have_room_ = true;
+  prepare();
+  run_calls(2);
 }
 
 /// With one token more, each step has a kernel of its own.

@@ -34,6 +34,7 @@ inline void expect_always(const ranks::program& given) {
 inline void expect_failure(const ranks::program& given, const std::string& why) {
   const ranks::findings found = ranks::explore_all(given);
   report(found);
+  EXPECT_NE(found.failure, "");
   EXPECT_NE(found.failure.find(why), std::string::npos) << "found: " << found.failure;
 }
 
@@ -48,6 +49,7 @@ inline void expect_at_random(const ranks::program& given, std::uint64_t executio
 inline void expect_failure_at_random(const ranks::program& given, const std::string& why) {
   const ranks::findings found = ranks::explore_random(given, 1, 3000);
   report(found);
+  EXPECT_NE(found.failure, "");
   EXPECT_NE(found.failure.find(why), std::string::npos) << "found: " << found.failure.substr(0, 500);
 }
 

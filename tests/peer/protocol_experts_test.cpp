@@ -256,8 +256,37 @@ TEST(protocol_experts, deadlines_that_come_early_break_the_group_and_no_row) {
   }
 }
 
+/// Moves rows by bulk copies.
+struct by_copies {
+  static peer_verdict move(model_link& link, const kernels::peer::fetch_request& request) {
+    kernels::peer::fetch_piece pieces[kernels::peer::most_fetch_stages];
+    return fetch(link, request, pieces, experts_deadline);
+  }
+};
+
+/// Moves the first words of rows as threads do that read them where they lie.
+struct by_threads {
+  model_link& link;
+  const kernels::peer::fetch_request& request;
+
+  static peer_verdict move(model_link& link, const kernels::peer::fetch_request& request) {
+    by_threads only{link, request};
+    return gather(link, request.call, experts_deadline, only);
+  }
+  void work() const {
+    const kernels::peer::listed_rows<model_link> listed(link, request);
+    for (std::uint32_t i = 0; i < listed.count(); ++i) {
+      const kernels::peer::row_place from = listed.find(i);
+      const std::uint64_t to = listed.target(i, 0);
+      if (from.offset != 0 && to != 0) link.store(link.rank(), to, link.load(from.rank, from.offset));
+    }
+  }
+  void dismiss() const {}
+};
+
 /// Runs a fetch of rank 0 by a list that names a row and a place that are not there. Rank 1 has one
 /// row.
+template <class By>
 struct hostile_fetch {
   static constexpr std::uint64_t rows = peer_header_bytes, list = rows + 64, arrived = list + 64, out = arrived + 16;
 
@@ -282,8 +311,7 @@ struct hostile_fetch {
     request.places = 1;
     request.entries = 2;
     request.out_pitch = 16;
-    kernels::peer::fetch_piece pieces[kernels::peer::most_fetch_stages];
-    link.expect(fetch(link, request, pieces, experts_deadline).status == peer_status::ok, "the call is a success");
+    link.expect(By::move(link, request).status == peer_status::ok, "the call is a success");
     link.end_kernel();
     for (std::uint32_t place = 0; place < 4; ++place) {
       const std::uint32_t want = me == 0 && place == 1 ? 77 : 0;
@@ -293,9 +321,11 @@ struct hostile_fetch {
 };
 
 TEST(protocol_experts, a_list_of_rows_and_places_that_are_not_there_moves_nothing_else) {
-  ranks::program hostile;
-  for (std::uint32_t rank = 0; rank < 2; ++rank) hostile.threads.push_back({rank, rank, hostile_fetch::run});
-  expect_at_random(hostile, 50);
+  for (const auto& run : {hostile_fetch<by_copies>::run, hostile_fetch<by_threads>::run}) {
+    ranks::program hostile;
+    for (std::uint32_t rank = 0; rank < 2; ++rank) hostile.threads.push_back({rank, rank, run});
+    expect_at_random(hostile, 50);
+  }
 }
 
 /// Runs the walks of all blocks over a list of rank 0 alone. Returns the entries of each block.
@@ -408,13 +438,20 @@ TEST(protocol_experts_faults, counts_read_before_the_wait_are_seen) {
   expect_dispatch_fault<counts_before_the_wait>(crossing(), "");
 }
 TEST(protocol_experts_faults, swapped_ranks_are_seen) {
-  expect_dispatch_fault<swapped_ranks>(crossing(), "");
+  expect_dispatch_fault<swapped_ranks>(two_ranks(), "");
 }
 
-TEST(protocol_experts_faults, a_missing_barrier_of_the_block_is_seen) {
+/// Threads of a block that read rows where they lie, after one of them has waited.
+experts_case three_threads() {
   experts_case few = crossing();
   few.threads = 3;
-  expect_failure_at_random(experts_program<without_sync>(few), "right");
+  return few;
+}
+TEST(protocol_experts_faults, a_missing_barrier_of_the_block_is_seen) {
+  expect_failure_at_random(experts_program<without_sync>(three_threads()), "right");
+}
+TEST(protocol_experts_faults, rows_read_after_a_relaxed_wait_are_seen) {
+  expect_failure_at_random(experts_program<wait_relaxed>(three_threads()), "");
 }
 
 /// Announces that there is room for everything.
@@ -440,7 +477,7 @@ struct off_by_one_place : faulty_link {
   std::uint32_t load_shared(std::uint32_t offset) { return faulty_link::load_shared(offset) + 1; }
 };
 TEST(protocol_experts_faults, a_place_off_by_one_is_seen) {
-  expect_dispatch_fault<off_by_one_place>(crossing(), "the row is right");
+  expect_failure_at_random(experts_program<off_by_one_place>(crossing()), "the row is right");
 }
 
 }  // namespace
