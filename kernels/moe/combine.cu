@@ -14,6 +14,9 @@ namespace {
 
 constexpr std::uint32_t most_threads = 128;
 constexpr std::uint32_t least_threads = 32;
+/// Blocks of a multiprocessor. To begin one takes as long as it needs for two rows, so each takes
+/// several shares if there are many.
+constexpr std::uint32_t blocks_at_once = 16;
 
 struct combine_work {
   moe::combine_problem problem;
@@ -125,7 +128,7 @@ cudaError_t launch_combine(const combine_call& call) {
   const std::uint64_t units = problem.columns * moe::float_bytes(problem.row_type) / unit_bytes;
   const std::uint32_t threads = threads_for(problem.tokens, units, call.multiprocessors);
   const combine_work work{problem, call.reports, static_cast<std::uint32_t>(parts_of(units, threads)), call.count};
-  constexpr std::uint64_t most_blocks = (1u << 31) - 1;
+  const std::uint64_t most_blocks = std::uint64_t{call.multiprocessors} * blocks_at_once;
   const std::uint64_t blocks = std::min(problem.tokens * work.parts, most_blocks);
   const launch_size size{static_cast<std::uint32_t>(blocks), threads};
   return launch_behind(kernel_for(problem.row_type, problem.k), size, call.stream, work);

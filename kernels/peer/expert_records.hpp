@@ -104,20 +104,23 @@ template <class Link>
   return rank;
 }
 
-/// Returns a word of a record of a token for a rank.
+/// Returns a word of a record of a token for a rank. Words of all kinds take one load, so that the
+/// lanes of a warp wait together.
 TMAP_HOST_DEVICE inline std::uint32_t word_of_record(const expert_arrays& at, const token_choices& given,
                                                      std::uint32_t token, std::uint32_t rank, std::uint32_t word) {
-  if (word == record::token) return token;
+  constexpr std::uint32_t one = 0x3f800000;
   const std::uint32_t weights = record::experts + at.k, scales = weights + at.k;
   const std::uint64_t first = std::uint64_t{token} * at.k;
-  if (word < weights) {
-    const auto id = static_cast<std::uint32_t>(given.ids[first + word - record::experts]);
-    return id / at.experts == rank ? id % at.experts : none;
-  }
-  constexpr std::uint32_t one = 0x3f800000;
-  if (word < scales) return given.weights == nullptr ? one : given.weights[first + word - weights];
-  if (word < scales + at.scales) return given.scales[token * given.scale_pitch + word - scales];
-  return 0;
+  const bool is_expert = record::experts <= word && word < weights;
+  const bool is_weight = weights <= word && word < scales;
+  const std::uint32_t* from = nullptr;
+  if (is_expert) from = reinterpret_cast<const std::uint32_t*>(given.ids) + first + (word - record::experts);
+  if (is_weight && given.weights != nullptr) from = given.weights + first + (word - weights);
+  if (scales <= word && word < scales + at.scales) from = given.scales + token * given.scale_pitch + (word - scales);
+  if (from == nullptr) return word == record::token ? token : is_weight ? one : 0;
+  const std::uint32_t value = *from;
+  if (!is_expert) return value;
+  return value / at.experts == rank ? value % at.experts : none;
 }
 
 /// Writes a word of record `i`, which goes to `rank`.

@@ -97,8 +97,8 @@ struct gather_moves {
 };
 
 /// Leads one block's part of a call in which all ranks announce rows as for an exchange or a fetch.
-/// One thread calls it. `team.work` lets the others read rows, and returns when they have. `team.dismiss` lets
-/// them go if they need not.
+/// One thread calls it. `team.work` lets the others read rows, and returns when they have.
+/// `team.dismiss` lets them go if they need not.
 template <class Link, class Team>
 TMAP_HOST_DEVICE peer_verdict gather(Link& link, const exchange_request& request, std::uint64_t deadline, Team& team) {
   const peer_verdict ended = run_call(link, request, deadline, gather_moves<Team>{team});
