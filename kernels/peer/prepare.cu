@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <tmap/device/peer_link.cuh>
 #include <tmap/device/warp.cuh>
 #include <tmap/moe.hpp>
 
@@ -10,12 +9,12 @@
 #include "kernels/moe/route_place.cuh"
 #include "kernels/peer/plain_launch.hpp"
 #include "kernels/peer/protocol_prepare.hpp"
+#include "kernels/peer/row_crew.cuh"
 #include "kernels/peer_launch.hpp"
 
 namespace tmap::kernels {
 namespace {
 
-using device::peer_link;
 using device::tile_barrier;
 
 /// Holds what the kernel works on.
@@ -60,7 +59,7 @@ __global__ void __launch_bounds__(sort_threads, 1)
   }
   cudaTriggerProgrammaticLaunchCompletion();
   cudaGridDependencySynchronize();
-  peer_link link(window, shared, gets);
+  peer::lone_link link(window, shared, gets);
   block_sorts sorted{*reinterpret_cast<const sort_work(*)[2]>(sorts),
                      shared + work.all.records.stages * work.all.records.staging_bytes};
   const std::uint32_t warp = threadIdx.x / device::warp_lanes, lane = threadIdx.x % device::warp_lanes;

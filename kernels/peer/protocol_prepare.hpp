@@ -41,6 +41,7 @@ TMAP_HOST_DEVICE void prepare(Link& link, const preparation& work, const prepari
   write_records(link, at, work.given, work.departures, mine.warp, mine.lane);
   link.sync();
   if (leads) static_cast<void>(exchange(link, work.records, deadline));
+  if (leads) link.quiet();  // the records are for this kernel, too
   link.sync();
   write_choices(link, at, mine.all);
   link.sync();

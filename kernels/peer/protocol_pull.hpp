@@ -24,7 +24,7 @@ class piece_mover {
         pieces_(pieces),
         staging_bytes_(staging_bytes),
         sets_(stages < pull_sets ? 1 : pull_sets),
-        half_(stages / sets_) {}
+        half_(sets_ == 1 ? stages : stages / pull_sets) {}
 
   TMAP_HOST_DEVICE void move(std::uint32_t source, const row_piece& piece) {
     const std::uint32_t stage = set_ * half_ + filled_++;

@@ -73,7 +73,8 @@ TMAP_HOST_DEVICE peer_verdict give_up_waiting(Link& link, std::uint32_t peer, pr
 /// begin with the same one.
 template <class Link>
 TMAP_HOST_DEVICE std::uint32_t rank_in_turn(const Link& link, std::uint32_t i) {
-  return (link.rank() + 1 + i) % link.ranks();
+  const std::uint32_t turn = link.rank() + 1 + i;  // less than twice the ranks: no division
+  return turn < link.ranks() ? turn : turn - link.ranks();
 }
 
 }  // namespace tmap::detail::peer
