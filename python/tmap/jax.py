@@ -5,14 +5,13 @@ gradients, and padding of ragged rows.
 A call that tmap does not take goes on to JAX's own function. So does a program that is compiled for
 another platform than CUDA. `docs/jax.md` lists what is taken.
 """
-import threading
-from collections import Counter
-from typing import Dict, NamedTuple
+from typing import Dict
 
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from ._calls import CallCounts, Calls
 from ._jax_handlers import along_same_axes, array_of, has_other_gpu, register
 from ._jax_padding import pad_ragged, unpad_ragged
 from ._jax_products import BY_ROWS, BY_SUMS, MOST_EXTENT, MOST_GROUPS, Form, by_rows, by_sums
@@ -31,32 +30,13 @@ LIMITS = "tmap takes 65536 groups and 2^31 rows"
 OFFSET = "group_offset is neither a scalar nor [1]"
 
 _UNIT = 8
-_lock = threading.Lock()
-_counts = Counter()
-
-
-class Calls(NamedTuple):
-    """Counts the calls of one function: those that tmap took, and those that went on to JAX, by the
-    reason."""
-    taken: int
-    passed: Dict[str, int]
+_counts = CallCounts()
 
 
 def calls() -> Dict[str, Calls]:
     """Counts the calls of this process, by the names of the functions. A call inside `jax.jit`
     counts once, when it is traced."""
-    with _lock:
-        counts = dict(_counts)
-    return {name: Calls(counts.get((name, None), 0),
-                        {reason: count for (of, reason), count in counts.items()
-                         if of == name and reason is not None})
-            for name in ("ragged_dot", "ragged_dot_general")}
-
-
-def _count(name, reason):
-    with _lock:
-        _counts[name, reason] += 1
-    return reason
+    return _counts.of("ragged_dot", "ragged_dot_general")
 
 
 def _refuse(lhs, rhs, sizes, result, offset, kinds):
@@ -116,7 +96,8 @@ def _run(name, lhs, rhs, group_sizes, numbers, precision, preferred_element_type
     reason = SHARDING if out_sharding is not None else _refuse(lhs, rhs, sizes, result, offset, kind)
     if reason is None and kind == "sums" and offset is not None:
         reason = OFFSET
-    if _count(name, reason) is not None:
+    _counts.add(name, reason)
+    if reason is not None:
         return elsewhere()
     offset = None if offset is None else offset.reshape(()).astype(jnp.int32)
     lhs, rhs, sizes, offset = along_same_axes(lhs, rhs, sizes, offset)

@@ -8,13 +8,13 @@ kernel, which multiplies or raises its own error. `docs/pytorch_names.md` lists 
 """
 import threading
 import warnings
-from collections import Counter
 from functools import lru_cache
-from typing import Dict, NamedTuple
+from typing import Dict
 
 import torch
 
 from . import torch_rules as rules
+from ._calls import CallCounts, Calls
 from ._errors import Error, Status
 from .torch_products import grouped_mm_cuda
 from .torch_scaled import scaled_cuda
@@ -24,13 +24,6 @@ __all__ = ["Calls", "Installation", "install", "installed_calls", "uninstall"]
 _REFUSALS = (Status.INVALID_ARGUMENT, Status.COMPUTE_CAPABILITY_TOO_LOW, Status.NO_KERNEL_IMAGE,
              Status.UNSUPPORTED)
 _lock = threading.Lock()
-
-
-class Calls(NamedTuple):
-    """Counts the calls of one operator: those that tmap took, and those that went on to PyTorch, by
-    the reason."""
-    taken: int
-    passed: Dict[str, int]
 
 
 @lru_cache(maxsize=None)
@@ -44,7 +37,7 @@ class Sockets:
 
     def __init__(self, key="CUDA", capability_of=_capability_of, multiply=grouped_mm_cuda,
                  multiply_scaled=scaled_cuda):
-        self._capability_of, self._counts = capability_of, Counter()
+        self._capability_of, self._counts = capability_of, CallCounts()
         self._multiply, self._multiply_scaled = multiply, multiply_scaled
         kernels = {"_grouped_mm": self.grouped_mm, "_scaled_grouped_mm": self.scaled_grouped_mm,
                    "_scaled_grouped_mm_v2": self.scaled_grouped_mm_v2}
@@ -61,12 +54,7 @@ class Sockets:
         self._library._destroy()
 
     def calls(self):
-        with _lock:
-            counts = dict(self._counts)
-        return {name: Calls(counts.get((name, None), 0),
-                            {reason: count for (of, reason), count in counts.items()
-                             if of == name and reason is not None})
-                for name in self._originals}
+        return self._counts.of(*self._originals)
 
     def grouped_mm(self, keys, a, b, offs=None, bias=None, out_dtype=None):
         reason = rules.refuse_product(
@@ -112,8 +100,7 @@ class Sockets:
                 if error.status not in _REFUSALS:
                     raise
                 reason = f"the library refuses the call: {error.status.name}"
-        with _lock:
-            self._counts[name, reason] += 1
+        self._counts.add(name, reason)
         return product if reason is None else self._originals[name].call_boxed(keys, *arguments)
 
 

@@ -8,14 +8,13 @@ or to its `batched_mm`. `docs/transformers.md` lists what is taken.
 import importlib
 import inspect
 import threading
-from collections import Counter
 
 import torch
 
 from . import torch_moe  # noqa: F401: registers the operators
+from ._calls import CallCounts, Calls
 from ._epilogue import GATES
 from ._routing import MAX_CHOICES, MAX_EXPERTS, MAX_K
-from .torch import Calls
 from .torch_gates import GATED_COLUMNS
 from .torch_rules import CAPABILITY, HOPPER
 
@@ -35,7 +34,7 @@ PARAMETERS = "the activation has parameters"
 _LINE_BYTES = 16
 _UNIT = _LINE_BYTES // 2  # elements
 _lock = threading.Lock()
-_counts: Counter = Counter()
+_counts = CallCounts()
 _registry = _grouped_mm = _batched_mm = _default_gate = None
 
 # PyTorch's grouped product raises an error for these.
@@ -90,10 +89,7 @@ def calls() -> Calls:
     """Counts the calls since the latest `register`: those that tmap took, and those that fell
     through, by the reason. A call in a compiled program counts once, when it is compiled, and one
     in a graph when it is captured."""
-    with _lock:
-        counts = dict(_counts)
-    taken = counts.pop(None, 0)
-    return Calls(taken, counts)
+    return _counts.of(NAME)[NAME]
 
 
 def _registry_module():
@@ -117,8 +113,7 @@ def _registry_module():
 # torch.compile runs this while it compiles.
 @torch.compiler.assume_constant_result
 def _count(reason):
-    with _lock:
-        _counts[reason] += 1
+    _counts.add(NAME, reason)
 
 
 def _forward(self, hidden_states, top_k_index, top_k_weights):
