@@ -41,10 +41,6 @@ cudaError_t launch_share(const map_batch_ref&, std::uint32_t, std::uint32_t*, cu
   return left_out;
 }
 
-cudaError_t launch_place_rows(const peer_memory_ref&, const peer::fetch_request&, std::uint64_t, cudaStream_t) {
-  return left_out;
-}
-
 cudaError_t launch_gather(const map_batch_ref&, tensor_map*, map_status*, cudaStream_t) {
   return left_out;
 }
