@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Moves units into a matrix without gaps, a block of them at a time. A *unit* is the largest part of
-// a row that all addresses and rows allow.
+// Moves units into a matrix without gaps, a block of them at a time. A *unit* is the largest part
+// of a row that all addresses and rows allow.
 
 #include <tmap/config.hpp>
 #include <tmap/padded_rows.hpp>
