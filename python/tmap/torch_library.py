@@ -73,15 +73,11 @@ def register(name, kernels, fake, backward=None, setup=None, is_called_from_pyth
 class _Refusing(torch.autograd.Function):
     """Passes on the first `count` tensors. The results depend on all tensors, and refuse to be
     differentiated."""
-    generate_vmap_rule = True
 
     @staticmethod
-    def forward(words, count, *tensors):
+    def forward(ctx, words, count, *tensors):
+        ctx.words = words
         return tuple(tensor.view_as(tensor) for tensor in tensors[:count])
-
-    @staticmethod
-    def setup_context(ctx, inputs, output):
-        ctx.words = inputs[0]
 
     @staticmethod
     def backward(ctx, *gradients):
