@@ -65,9 +65,9 @@ __global__ void __launch_bounds__(1)
   static_cast<void>(peer::self_test(link, peer::self_test_bytes, link.now() + patience));
 }
 
-/// Returns the threads of a block. A crew takes a microsecond of a small exchange, so there is none
-/// for rows that bulk copies can store. If the rows of another rank lie otherwise, the one thread
-/// stores them: only that rank knows.
+/// Returns the threads of a block. Rows that bulk copies can store need no crew, which takes its
+/// time to start and to end. If the rows of another rank lie otherwise, the one thread stores them:
+/// only that rank knows.
 std::uint32_t threads_of(const peer::exchange_request& request) {
   const std::uint64_t all = request.rows | request.out | request.row_bytes | request.sent_pitch | request.out_pitch;
   return all % peer::bulk_unit == 0 ? 1 : peer::leading_threads + peer::most_crew_threads;

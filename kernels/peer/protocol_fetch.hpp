@@ -113,7 +113,7 @@ class list_walk {
 };
 
 /// Moves pieces of rows from peers to all their places. While one half of the stages is stored, the
-/// other half is being filled. A single stage takes turns.
+/// other half is being filled. A single stage takes turns. It holds no arrays, as `piece_mover`.
 template <class Link>
 class row_mover {
  public:
@@ -122,41 +122,47 @@ class row_mover {
         request_(request),
         pieces_(pieces),
         sets_(request.call.stages < pull_sets ? 1 : pull_sets),
-        half_(request.call.stages / sets_) {}
+        half_(sets_ == 1 ? request.call.stages : request.call.stages / pull_sets) {}
 
   /// Fetches bytes of a row. `entry` is its entry in shared memory, in a bank of the list.
   TMAP_HOST_DEVICE void move(std::uint32_t source, std::uint64_t from, std::uint32_t at, std::uint32_t bytes,
                              std::uint32_t entry, std::uint32_t bank) {
-    const std::uint32_t stage = set_ * half_ + filled_[set_]++;
+    const std::uint32_t stage = set_ * half_ + filled_++;
     link_.get(stage * request_.call.staging_bytes, source, from + at, bytes, set_);
     pieces_[stage] = {at, bytes, entry, bank};
-    ++waiting_[bank];
-    if (filled_[set_] < half_) return;
-    set_ = (set_ + 1) % sets_;
-    store(set_);
+    waiting_ += 1u << bank * waiting_bits;
+    if (filled_ == half_) turn();
   }
 
   /// Returns when no piece needs the entries of a bank any more.
   TMAP_HOST_DEVICE void release(std::uint32_t bank) {
     TMAP_KEEP_ROLLED
-    for (std::uint32_t i = 0; i < sets_ && waiting_[bank] != 0; ++i) store((set_ + 1 + i) % sets_);
+    for (std::uint32_t i = 0; i < sets_ && (waiting_ >> bank * waiting_bits & most_waiting) != 0; ++i) turn();
   }
 
   /// Returns when all pieces are in the window and may be announced. Sources are free then, too.
   TMAP_HOST_DEVICE void finish() {
     TMAP_KEEP_ROLLED
-    for (std::uint32_t set = 0; set < sets_; ++set) store(set);
+    for (std::uint32_t set = 0; set < sets_; ++set) turn();
     link_.quiet();
   }
 
  private:
-  TMAP_HOST_DEVICE void store(std::uint32_t set) {
-    if (filled_[set] == 0) return;
-    link_.wait_gets(set);
+  // Pieces that wait for a bank are counted in as many bits of one word.
+  static constexpr std::uint32_t waiting_bits = 8, most_waiting = (1u << waiting_bits) - 1;
+  static_assert(most_fetch_stages <= most_waiting && fetch_banks * waiting_bits <= 32);
+
+  /// Stores the set that was filled before this one, and fills it again.
+  TMAP_HOST_DEVICE void turn() {
+    const std::uint32_t stored = sets_ == 1 ? filled_ : others_;
+    set_ = sets_ - 1 - set_;
+    others_ = filled_;
+    filled_ = 0;
+    if (stored == 0) return;
+    link_.wait_gets(set_);
     TMAP_KEEP_ROLLED
-    for (std::uint32_t stage = set * half_; stage < set * half_ + filled_[set]; ++stage) put_everywhere(stage);
+    for (std::uint32_t stage = set_ * half_; stage < set_ * half_ + stored; ++stage) put_everywhere(stage);
     link_.flush();  // the next pieces take the same memory
-    filled_[set] = 0;
   }
 
   TMAP_HOST_DEVICE void put_everywhere(std::uint32_t stage) {
@@ -168,7 +174,7 @@ class row_mover {
       const std::uint64_t to = request_.call.out + std::uint64_t{place} * request_.out_pitch + each.at;
       link_.put(link_.rank(), to, stage * request_.call.staging_bytes, each.bytes);
     }
-    --waiting_[each.bank];
+    waiting_ -= 1u << each.bank * waiting_bits;
   }
 
   Link& link_;
@@ -177,8 +183,9 @@ class row_mover {
   std::uint32_t sets_;
   std::uint32_t half_;  ///< stages of a set
   std::uint32_t set_{0};
-  std::uint32_t filled_[pull_sets]{};
-  std::uint32_t waiting_[fetch_banks]{};  ///< pieces whose places are in this bank
+  std::uint32_t filled_{0};   ///< stages of this set
+  std::uint32_t others_{0};   ///< and of the other one
+  std::uint32_t waiting_{0};  ///< pieces whose places are in each bank
 };
 
 /// Fetches this block's share of the rows of all ranks.

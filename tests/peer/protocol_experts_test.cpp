@@ -417,7 +417,19 @@ experts_case two_blocks() {
 }
 
 TEST(protocol_experts_faults, a_missing_quiet_is_seen) {
-  expect_dispatch_fault<without_quiet>(two_blocks(), "right");
+  expect_failure_at_random(experts_program<without_quiet>(two_blocks()), "right");
+}
+/// Few routes show it: a thread must read a record that another one exchanged, and miss it.
+TEST(protocol_experts_faults, records_that_their_block_reads_without_a_quiet_are_seen) {
+  std::mt19937_64 random(1);
+  std::string failure;
+  for (int i = 0; i < 1000 && failure.empty(); ++i) {
+    experts_case drawn = draw_case(random);
+    drawn.threads = 3;
+    EXPECT_EQ(ranks::explore_random(experts_program(drawn), 1, 4).failure, "");
+    failure = ranks::explore_random(experts_program<without_quiet>(drawn), 1, 4).failure;
+  }
+  EXPECT_NE(failure, "");
 }
 TEST(protocol_experts_faults, a_missing_flush_is_seen) {
   expect_dispatch_fault<without_flush>(two_blocks(), "right");
