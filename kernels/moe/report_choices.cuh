@@ -33,6 +33,7 @@ template <class Header>
 __device__ void report_choices(const choice_reports& to, std::uint32_t choice, moe::choice_status status,
                                Header* header) {
   if (__all_sync(~0u, status.is_good())) return;
+  if (to.header == nullptr && to.faults.record == nullptr) return;  // nobody asks
   report_odd_choices(to, choice, status, header);
 }
 

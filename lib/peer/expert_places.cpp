@@ -45,9 +45,9 @@ bool are_few(const shape& sizes) {
   return std::max(sizes.tokens, sizes.arrivals) * sizes.k <= kernels::sort_tile;
 }
 
-bool moves_few(const shape& sizes, std::uint64_t row_bytes) {
+bool adds_few(const shape& sizes) {
   constexpr std::uint64_t most_bytes = 8 << 20;
-  return are_few(sizes) && std::max(sizes.tokens, sizes.arrivals) * row_bytes <= most_bytes;
+  return are_few(sizes) && std::max(sizes.tokens, sizes.arrivals) * sum_bytes(sizes) <= most_bytes;
 }
 
 result<places> place(const shape& sizes, std::uint32_t ranks) {

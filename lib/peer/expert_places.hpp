@@ -35,9 +35,9 @@ moe::route_problem arriving_route(const shape& sizes, std::uint32_t ranks, const
 /// Returns whether one block prepares a dispatch: this rank has few choices, and room for few.
 bool are_few(const shape& sizes);
 
-/// Returns whether so few bytes cross that all threads read them where they lie. More bytes need
+/// Returns whether sums have so few bytes that all threads read them where they lie. More bytes need
 /// copies that run ahead.
-bool moves_few(const shape& sizes, std::uint64_t row_bytes);
+bool adds_few(const shape& sizes);
 
 /// The sizes are good.
 [[nodiscard]] result<places> place(const shape& sizes, std::uint32_t ranks);

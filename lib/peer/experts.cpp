@@ -117,9 +117,16 @@ result<void> prepare_few(const call_parts& call, const kernels::dispatch_call& w
   return {};
 }
 
+/// Returns whether each block stores so few bytes that all threads read rows where they lie. With
+/// more, bulk copies are faster. Each rank gets its part of all choices.
+bool places_few(const call_parts& call, const kernels::peer::fetch_request& request) {
+  constexpr std::uint64_t most_bytes_of_block = 256 << 10;
+  const std::uint64_t choices = std::max(call.sizes().tokens, call.sizes().arrivals / call.ranks()) * call.sizes().k;
+  return are_few(call.sizes()) && choices * request.call.row_bytes <= request.call.blocks * most_bytes_of_block;
+}
+
 result<void> fetch(const call_parts& call, const kernels::peer::fetch_request& request) {
-  const auto launch =
-      moves_few(call.sizes(), request.call.row_bytes) ? kernels::launch_place_rows : kernels::launch_fetch;
+  const auto launch = places_few(call, request) ? kernels::launch_place_rows : kernels::launch_fetch;
   TMAP_TRY_CUDA(launch(call.window(), request, call.patience(), call.stream()));
   return {};
 }
@@ -188,7 +195,7 @@ result<void> add_up_home(const call_parts& call, const combine_problem& problem,
 result<void> combine_sums(const call_parts& call, const combine_problem& problem) {
   if (const auto added = add_up_here(call, problem.values); !added) return added;
   const shape& sizes = call.sizes();
-  if (moves_few(sizes, sum_bytes(sizes))) {
+  if (adds_few(sizes)) {
     const kernels::home_sums home{static_cast<std::uint32_t>(sizes.tokens),
                                   sizes.k,
                                   sizes.result_type,
