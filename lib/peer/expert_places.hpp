@@ -35,7 +35,7 @@ moe::route_problem arriving_route(const shape& sizes, std::uint32_t ranks, const
 /// Returns whether one block prepares a dispatch: this rank has few choices, and room for few.
 bool are_few(const shape& sizes);
 
-/// Returns whether sums have so few bytes that all threads read them where they lie. More bytes need
+/// Returns whether sums have so few bytes that all threads read them where they lie. More need
 /// copies that run ahead.
 bool adds_few(const shape& sizes);
 
