@@ -42,7 +42,8 @@ moe::route_problem arriving_route(const shape& sizes, std::uint32_t ranks, const
 }
 
 bool are_few(const shape& sizes) {
-  return std::max(sizes.tokens, sizes.arrivals) * sizes.k <= kernels::sort_tile;
+  static_assert(most_prepared_choices <= kernels::sort_tile);
+  return std::max(sizes.tokens, sizes.arrivals) * sizes.k <= most_prepared_choices;
 }
 
 bool adds_few(const shape& sizes) {

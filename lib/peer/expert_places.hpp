@@ -32,6 +32,9 @@ std::uint64_t sum_bytes(const shape& sizes);
 moe::route_problem departing_route(const shape& sizes, std::uint32_t ranks, const void* rank_of_choice);
 moe::route_problem arriving_route(const shape& sizes, std::uint32_t ranks, const void* ids, const float* weights);
 
+/// Bounds what one block prepares. With more choices, a kernel for each step is faster.
+inline constexpr std::uint64_t most_prepared_choices = 2048;
+
 /// Returns whether one block prepares a dispatch: this rank has few choices, and room for few.
 bool are_few(const shape& sizes);
 

@@ -54,7 +54,7 @@ static int see_sizes(void) {
   MUST(sizeof(tmap_peer_id) == 128);
   MUST(sizeof(tmap_peer_start) == 168);
   MUST(sizeof(tmap_peer_memory_ref) == 272);
-  MUST(sizeof(tmap_exchange_problem) == 80);
+  MUST(sizeof(tmap_exchange_problem) == 96);
   MUST(sizeof(tmap_expert_shape) == 64);
   MUST(sizeof(tmap_peer_dispatch_problem) == 200);
   MUST(sizeof(tmap_peer_combine_problem) == 152);

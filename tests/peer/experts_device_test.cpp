@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "kernels/moe_launch.hpp"
+#include "lib/peer/expert_places.hpp"
 #include "moe/moe_reference.hpp"
 #include "peer/ranks_on_gpus.hpp"
 #include "support/run_seed.hpp"
@@ -82,7 +82,7 @@ class experts_on_gpus : public ranks_on_gpus {
   shape shape_of(std::uint32_t rank) const {
     shape made = sizes_;
     made.tokens = tokens_[rank % tokens_.size()];
-    if (rank % 2 == 1 && odd_ranks_have_room_) made.arrivals = kernels::sort_tile / made.k + 1;
+    if (rank % 2 == 1 && odd_ranks_have_room_) made.arrivals = expert_parallel::most_prepared_choices / made.k + 1;
     return made;
   }
   std::uint64_t all_tokens() const {
@@ -109,7 +109,7 @@ class experts_on_gpus : public ranks_on_gpus {
     sizes_.arrivals = all_tokens();
     if (sizes_.experts == 0) sizes_.experts = 4 * count();
     if (sizes_.rows == 0) sizes_.rows = row_count(sizes_, count());
-    sizes_.arrivals = std::max<std::uint64_t>(sizes_.arrivals, kernels::sort_tile / sizes_.k + 1);
+    sizes_.arrivals = std::max<std::uint64_t>(sizes_.arrivals, expert_parallel::most_prepared_choices / sizes_.k + 1);
     prepare();
   }
 
@@ -448,7 +448,7 @@ TEST_P(experts_on_gpus, ranks_may_have_room_for_few_or_for_many) {
 TEST_P(experts_on_gpus, as_many_choices_as_one_block_sorts) {
   sizes_.row_bytes = 16;
   sizes_.k = 8;
-  tokens_ = {kernels::sort_tile / sizes_.k / count()};
+  tokens_ = {expert_parallel::most_prepared_choices / sizes_.k / count()};
   prepare();
   run_calls(2);
   sizes_.arrivals = sizes_.rows = 0;
