@@ -55,12 +55,11 @@ def define(*schemas):
         _library.define(schema, tags=(torch.Tag.pt2_compliant_tag, _exact))
 
 
-def register(name, kernels, fake, backward=None, setup=None, is_called_from_python=False):
+def register(name, kernels, fake, backward=None, setup=None):
     """Registers an operator. Without `backward` it has no gradients. Kernels in C++ go before those
-    given. Calls that could have gradients begin in Python: with `is_called_from_python` they stay
-    there, because the kernel is faster than the way from Python to C++."""
+    given."""
     native = {key: torch_native.kernel(name, key) for key in kernels if torch_native.has(name, key)}
-    _library.kernels[name] = kernels if is_called_from_python else {**kernels, **native}
+    _library.kernels[name] = {**kernels, **native}
     for key, kernel in kernels.items():
         if key not in native:
             _library.impl(name, kernel, key)

@@ -267,6 +267,6 @@ def _group_sums_backward(ctx, gradient):
 
 
 register("grouped_mm", {"CUDA": grouped_mm_cuda, "CPU": grouped_mm_cpu}, grouped_mm_fake,
-         _grouped_mm_backward, _keep_operands, is_called_from_python=True)
+         _grouped_mm_backward, _keep_operands)
 register("group_sums", {"CUDA": _group_sums, "CPU": _group_sums}, _group_sums_fake,
          _group_sums_backward, _keep_group_offsets)
