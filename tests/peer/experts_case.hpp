@@ -44,6 +44,9 @@ struct experts_case {
   std::optional<std::uint32_t> odd_rank{};  ///< a rank whose sizes differ from those of the others
   bool returns_rows{false};                 ///< results come home one by one, not as sums
   std::uint32_t threads{0};                 ///< of the block that prepares few tokens; 0: each step is a kernel
+  bool odd_ranks_have_many{false};          ///< so many tokens that each step is a kernel there
+
+  std::uint32_t threads_of(std::uint32_t rank) const { return odd_ranks_have_many && rank % 2 == 1 ? 0 : threads; }
 };
 
 inline constexpr std::uint64_t experts_deadline = 100;
@@ -104,8 +107,18 @@ struct expert_windows {
 template <class Link>
 class experts_body {
  public:
-  experts_body(const experts_case& given, std::uint32_t block, std::uint32_t thread, verdict_lists& verdicts)
-      : case_(given), in_(given), block_(block), thread_(thread), verdicts_(verdicts) {}
+  struct worker_place {
+    std::uint32_t rank;
+    std::uint32_t block;
+    std::uint32_t thread;
+  };
+  experts_body(const experts_case& given, const worker_place& at, verdict_lists& verdicts)
+      : case_(given),
+        in_(given),
+        block_(at.block),
+        thread_(at.thread),
+        threads_(given.threads_of(at.rank)),
+        verdicts_(verdicts) {}
 
   void operator()(ranks::model_link& sound) const {
     Link link(sound);
@@ -129,7 +142,7 @@ class experts_body {
   bool leads() const { return block_ == 0 && thread_ == 0; }
 
   peer_verdict fetch(Link& link, const fetch_request& request) const {
-    if (case_.threads != 0) return gather(link, request.call, [&] { place_rows(link, request); });
+    if (threads_ != 0) return gather(link, request.call, [&] { place_rows(link, request); });
     std::array<kernels::peer::fetch_piece, kernels::peer::most_fetch_stages> pieces;
     return kernels::peer::fetch(link, request, pieces.data(), experts_deadline);
   }
@@ -138,7 +151,7 @@ class experts_body {
   }
 
   void dispatch(Link& link, std::uint32_t call) const {
-    case_.threads == 0 ? prepare_many(link, call) : prepare_few(link, call);
+    threads_ == 0 ? prepare_many(link, call) : prepare_few(link, call);
     const peer_verdict verdict = fetch(link, rows_request());
     end(link, verdict);
     if (leads() && verdict.status == peer_status::ok) check_rows(link, call);
@@ -147,7 +160,7 @@ class experts_body {
     if (case_.returns_rows) return combine_rows(link, call);
     alone(link, [&] { add_up(link, call); });
     const peer_verdict verdict =
-        case_.threads == 0 ? exchange(link, sums_request()) : gather(link, sums_request(), [&] { read_sums(link); });
+        threads_ == 0 ? exchange(link, sums_request()) : gather(link, sums_request(), [&] { read_sums(link); });
     end(link, verdict);
     if (leads() && verdict.status == peer_status::ok) check_returned(link, call);
   }
@@ -186,14 +199,14 @@ class experts_body {
   void read_sums(Link& link) const {
     const exchange_request request = sums_request();
     const kernels::peer::rows_for_me<Link> sums(link, request);
-    for (std::uint32_t i = thread_; i < sums.count(); i += case_.threads) {
+    for (std::uint32_t i = thread_; i < sums.count(); i += threads_) {
       const kernels::peer::row_place from = sums.find(i);
       link.store(link.rank(), in_.returned + 16 * i, link.load(from.rank, from.offset));
     }
   }
   void place_rows(Link& link, const fetch_request& request) const {
     const kernels::peer::listed_rows<Link> listed(link, request);
-    for (std::uint32_t i = thread_; i < listed.count(); i += case_.threads) {
+    for (std::uint32_t i = thread_; i < listed.count(); i += threads_) {
       const kernels::peer::row_place from = listed.find(i);
       for (std::uint32_t number = 0; from.offset != 0 && number < request.places; ++number) {
         const std::uint64_t target = listed.target(i, number);
@@ -307,7 +320,7 @@ class experts_body {
     });
     if (block_ == 0) {
       const given_ids ids = choices(call, link.rank());
-      const kernels::peer::worker mine{thread_, case_.threads};
+      const kernels::peer::worker mine{thread_, threads_};
       const kernels::peer::preparation work{in_.at, of(ids), case_.tokens * case_.ranks,
                                             records_of_one_block(link.rank()), true};
       sorts sorted{*this, link};
@@ -512,6 +525,7 @@ class experts_body {
   const expert_windows in_;
   std::uint32_t block_;
   std::uint32_t thread_;
+  std::uint32_t threads_;
   verdict_lists& verdicts_;
 };
 
@@ -523,10 +537,10 @@ ranks::program experts_program(const experts_case& given, const verdict_check& c
   made.ranks = given.ranks;
   for (std::uint32_t rank = 0; rank < given.ranks; ++rank) {
     for (std::uint32_t block = 0; block < given.blocks; ++block) {
-      const std::uint32_t threads = block == 0 ? std::max(given.threads, 1u) : 1;
+      const std::uint32_t threads = block == 0 ? std::max(given.threads_of(rank), 1u) : 1;
       for (std::uint32_t thread = 0; thread < threads; ++thread) {
         made.threads.push_back(
-            {rank, rank * given.blocks + block, experts_body<Link>(given, block, thread, *verdicts)});
+            {rank, rank * given.blocks + block, experts_body<Link>(given, {rank, block, thread}, *verdicts)});
       }
     }
   }

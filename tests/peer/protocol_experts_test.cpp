@@ -60,6 +60,8 @@ TEST(protocol_experts, the_smallest_dispatch_of_one_block_holds_in_every_executi
   experts_case smallest = smallest_dispatch();
   smallest.threads = 1;
   expect_always(experts_program(smallest));
+  smallest.odd_ranks_have_many = true;
+  expect_always(experts_program(smallest));
 }
 
 TEST(protocol_experts, dispatch_and_combine_hold) {
@@ -72,6 +74,17 @@ TEST(protocol_experts, few_tokens_that_one_block_prepares_hold) {
     few.threads = 3;
     few.blocks = 2;
     expect_at_random(experts_program(few), 200);
+  }
+}
+
+TEST(protocol_experts, ranks_with_few_tokens_and_with_many_hold_together) {
+  for (experts_case mixed : {two_ranks(), crossing()}) {
+    mixed.threads = 3;
+    mixed.odd_ranks_have_many = true;
+    mixed.blocks = 2;
+    expect_at_random(experts_program(mixed), 200);
+    mixed.returns_rows = true;
+    expect_at_random(experts_program(mixed), 100);
   }
 }
 
@@ -107,6 +120,7 @@ experts_case draw_case(std::mt19937_64& random) {
   drawn.rows = 96;
   drawn.returns_rows = below(2) == 1;
   drawn.threads = below(4);
+  drawn.odd_ranks_have_many = below(2) == 1;
   drawn.chosen = random_choices(below(1u << 30), drawn.ranks * drawn.experts);
   return drawn;
 }
@@ -461,6 +475,12 @@ experts_case three_threads() {
 }
 TEST(protocol_experts_faults, a_missing_barrier_of_the_block_is_seen) {
   expect_failure_at_random(experts_program<without_sync>(three_threads()), "right");
+}
+TEST(protocol_experts_faults, a_fault_of_a_rank_with_few_tokens_is_seen_next_to_one_with_many) {
+  experts_case mixed = three_threads();
+  mixed.odd_ranks_have_many = true;
+  expect_failure_at_random(experts_program<without_credit>(mixed), "");
+  expect_failure_at_random(experts_program<wait_relaxed>(mixed), "");
 }
 TEST(protocol_experts_faults, rows_read_after_a_relaxed_wait_are_seen) {
   expect_failure_at_random(experts_program<wait_relaxed>(three_threads()), "");
