@@ -94,24 +94,29 @@ failure communicator::out_of_patience() {
                     .reason = "another rank of the group did not come within {found} ms"});
 }
 
+nccl_result communicator::state() const {
+  nccl_result found = nccl_result::success;
+  const nccl_result asked = nccl_.state(communicator_, &found);
+  return asked == nccl_result::success ? found : asked;
+}
+
 result<void> communicator::check() {
   if (const result<void> is_ours = birthplace_.check(); !is_ours) return is_ours;
   if (is_broken_) return failure{error{status::group_broken}};
-  nccl_result state = nccl_result::success;
-  const nccl_result asked = nccl_.state(communicator_, &state);
-  if (asked != nccl_result::success) state = asked;
-  if (state == nccl_result::in_progress) return {};
-  const result<void> found = outcome_of(state);
+  const nccl_result now = state();
+  if (now == nccl_result::in_progress) return {};
+  const result<void> found = outcome_of(now);
   return found ? found : break_for(found.error());
 }
 
+/// A communicator that does not block reports success, too, for a registration that is in progress.
 result<void> communicator::settle(nccl_result code) {
   const std::uint64_t begin = calls_.milliseconds();
+  if (code == nccl_result::success) code = state();
   while (code == nccl_result::in_progress) {
     if (calls_.milliseconds() - begin > patience_) return out_of_patience();
     calls_.nap();
-    const nccl_result asked = nccl_.state(communicator_, &code);
-    if (asked != nccl_result::success) code = asked;
+    code = state();
   }
   const result<void> found = outcome_of(code);
   return found ? found : break_for(found.error());

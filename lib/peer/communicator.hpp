@@ -52,6 +52,7 @@ class communicator {
   [[nodiscard]] result<rank_values> ask(nccl_window_handle window);
 
  private:
+  nccl_result state() const;
   [[nodiscard]] result<void> read_ranks();
   [[nodiscard]] result<void> open_stream();
   [[nodiscard]] result<void> wait_for_stream();

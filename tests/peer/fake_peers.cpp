@@ -41,7 +41,8 @@ struct fake_peer_calls {
     what();
     return nccl_result::success;
   }
-  /// Does the same for work that a communicator does in the background.
+  /// Does the same for work that a communicator does in the background, and reports so. Calls for
+  /// windows report success instead, before they have ended.
   template <class What>
   static nccl_result nccl_job(const What& what) {
     const nccl_result code = nccl(what);
@@ -125,6 +126,7 @@ struct fake_peer_calls {
     fake_peers& m = machine();
     *state = m.polls_in_progress > 0 ? nccl_result::in_progress : m.state;
     if (m.polls_in_progress > 0) --m.polls_in_progress;
+    if (*state != nccl_result::in_progress && m.end_of_job_) std::exchange(m.end_of_job_, {})();
     return nccl_result::success;
   }
   static nccl_result all_gather(const void* from, void* to, std::size_t count, int type, ncclComm* communicator,
@@ -154,13 +156,15 @@ struct fake_peer_calls {
     });
   }
   static nccl_result open_window(ncclComm*, void* data, std::size_t bytes, void** window, int flags) {
-    return nccl_job([&] {
+    return nccl([&] {
       machine().done.push_back("open window of " + std::to_string(bytes) + ", flags " + std::to_string(flags));
-      machine().windows.insert(*window = data);
+      machine().end_of_job_ = [=] { machine().windows.insert(*window = data); };
     });
   }
   static nccl_result close_window(ncclComm*, void* window) {
-    return nccl_job([&] { machine().windows.erase(window); });
+    return nccl([&] {
+      machine().end_of_job_ = [=] { machine().windows.erase(window); };
+    });
   }
   static nccl_result window_address(void* window, std::size_t offset, int rank, void** found) {
     if (machine().are_windows_refused) return nccl_result::invalid_argument;

@@ -15,16 +15,16 @@ namespace {
 
 constexpr std::uint64_t window_size = 1 << 20;
 
+int gpu_count() {
+  int count = 0;
+  return cudaGetDeviceCount(&count) == cudaSuccess ? count : 0;
+}
+
 class group_on_gpus : public gpu_test {
  protected:
   void SetUp() override {
     gpu_test::SetUp();
     setenv("NCCL_NVLS_ENABLE", "0", 1);
-  }
-
-  static int gpus() {
-    int count = 0;
-    return cudaGetDeviceCount(&count) == cudaSuccess ? count : 0;
   }
 
   /// Returns why a group over NCCL cannot be made here; empty if it can.
@@ -45,7 +45,7 @@ class group_on_gpus : public gpu_test {
 };
 
 TEST_F(group_on_gpus, windows_of_one_process_are_reached_from_every_gpu) {
-  if (gpus() < 2) GTEST_SKIP() << "needs two GPUs";
+  if (gpu_count() < 2) GTEST_SKIP() << "needs two GPUs";
   auto groups = peer_group::of_process({0, 1});
   if (!groups && groups.error().code == status::no_peer_access) GTEST_SKIP() << to_string(groups.error());
   TMAP_ASSERT_OK(groups);
@@ -83,7 +83,7 @@ TEST_F(group_on_gpus, a_group_of_one_has_a_window_over_nccl) {
 
 /// Lets each rank fill its window and read all others. The windows outlive every read.
 void fill_and_read(std::uint32_t rank, std::uint32_t ranks, const peer_id& id, std::barrier<>& together) {
-  EXPECT_EQ(cudaSetDevice(static_cast<int>(rank)), cudaSuccess);
+  EXPECT_EQ(cudaSetDevice(static_cast<int>(rank) % gpu_count()), cudaSuccess);
   result<peer_group> group = peer_group::create({.rank = rank, .ranks = ranks, .id = id});
   EXPECT_TRUE(group.has_value()) << to_string(group.error());
   const result<peer_memory> wrong = group ? group->allocate(window_size + rank) : failure{error{}};
@@ -108,9 +108,8 @@ void fill_and_read(std::uint32_t rank, std::uint32_t ranks, const peer_id& id, s
 }
 
 TEST_F(group_on_gpus, each_rank_reads_the_windows_of_all_ranks_over_nccl) {
-  const auto ranks = static_cast<std::uint32_t>(std::min(gpus(), 8));
-  if (ranks < 2) GTEST_SKIP() << "needs two GPUs";
   if (const std::string missing = missing_nccl(); !missing.empty()) GTEST_SKIP() << missing;
+  const auto ranks = static_cast<std::uint32_t>(std::clamp(gpu_count(), 2, 8));
   const peer_id id = peer_group::new_id().value();
   std::barrier together{static_cast<std::ptrdiff_t>(ranks)};
   std::vector<std::thread> threads;
