@@ -182,9 +182,11 @@ TEST_P(exchange_of_bytes, many_bytes_are_cut_into_pieces) {
   run_calls({5, 1, 3, 2, 3});
 }
 
-INSTANTIATE_TEST_SUITE_P(two_virtual_ranks, exchange_of_bytes, ::testing::Values(std::vector<int>{0, 0}));
-INSTANTIATE_TEST_SUITE_P(four_virtual_ranks, exchange_of_bytes, ::testing::Values(std::vector<int>{0, 0, 0, 0}));
-INSTANTIATE_TEST_SUITE_P(two_gpus, exchange_of_bytes, ::testing::Values(std::vector<int>{0, 1}));
+INSTANTIATE_TEST_SUITE_P(two_virtual_ranks, exchange_of_bytes, ::testing::Values(virtual_ranks(2)));
+INSTANTIATE_TEST_SUITE_P(four_virtual_ranks, exchange_of_bytes, ::testing::Values(virtual_ranks(4)));
+INSTANTIATE_TEST_SUITE_P(two_gpus, exchange_of_bytes, ::testing::Values(ranks_of_process({0, 1})));
+INSTANTIATE_TEST_SUITE_P(two_ranks_over_nccl, exchange_of_bytes, ::testing::Values(ranks_over_nccl({0, 0})));
+INSTANTIATE_TEST_SUITE_P(two_gpus_over_nccl, exchange_of_bytes, ::testing::Values(ranks_over_nccl({0, 1})));
 
 }  // namespace
 }  // namespace tmap::testing

@@ -237,9 +237,11 @@ TEST_P(exchange_on_gpus, a_rank_that_does_not_come_is_named_and_the_context_live
   expect_status(late, status::group_broken);
 }
 
-INSTANTIATE_TEST_SUITE_P(two_virtual_ranks, exchange_on_gpus, ::testing::Values(std::vector<int>{0, 0}));
-INSTANTIATE_TEST_SUITE_P(four_virtual_ranks, exchange_on_gpus, ::testing::Values(std::vector<int>{0, 0, 0, 0}));
-INSTANTIATE_TEST_SUITE_P(two_gpus, exchange_on_gpus, ::testing::Values(std::vector<int>{0, 1}));
+INSTANTIATE_TEST_SUITE_P(two_virtual_ranks, exchange_on_gpus, ::testing::Values(virtual_ranks(2)));
+INSTANTIATE_TEST_SUITE_P(four_virtual_ranks, exchange_on_gpus, ::testing::Values(virtual_ranks(4)));
+INSTANTIATE_TEST_SUITE_P(two_gpus, exchange_on_gpus, ::testing::Values(ranks_of_process({0, 1})));
+INSTANTIATE_TEST_SUITE_P(two_ranks_over_nccl, exchange_on_gpus, ::testing::Values(ranks_over_nccl({0, 0})));
+INSTANTIATE_TEST_SUITE_P(two_gpus_over_nccl, exchange_on_gpus, ::testing::Values(ranks_over_nccl({0, 1})));
 
 }  // namespace
 }  // namespace tmap::testing

@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "device/gpu_fixture.hpp"
+#include "peer/ranks_on_gpus.hpp"
 
 namespace tmap::testing {
 namespace {
@@ -109,6 +110,9 @@ void fill_and_read(std::uint32_t rank, std::uint32_t ranks, const peer_id& id, s
 
 TEST_F(group_on_gpus, each_rank_reads_the_windows_of_all_ranks_over_nccl) {
   if (const std::string missing = missing_nccl(); !missing.empty()) GTEST_SKIP() << missing;
+  if (const std::string& refusal = groups_over_nccl::of({0, 0}).reason(); gpu_count() < 2 && !refusal.empty()) {
+    GTEST_SKIP() << "ranks cannot share a GPU: " << refusal;
+  }
   const auto ranks = static_cast<std::uint32_t>(std::clamp(gpu_count(), 2, 8));
   const peer_id id = peer_group::new_id().value();
   std::barrier together{static_cast<std::ptrdiff_t>(ranks)};

@@ -4,14 +4,20 @@
 #include <tmap/peer_exchange.hpp>
 #include <tmap/peer_group.hpp>
 
+#include <cstdlib>
+#include <future>
+#include <map>
 #include <memory>
+#include <ostream>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "device/gpu_fixture.hpp"
 #include "device/own_stream.hpp"
 
-// Ranks for tests of kernels. Virtual ranks are windows on one GPU, each with a stream of its own.
-// They prove what the kernels compute, and nothing about order between GPUs.
+// Ranks for tests of kernels. Ranks that share a GPU have a stream of their own each. They prove what
+// the kernels compute, and nothing about order between GPUs.
 
 namespace tmap::testing {
 
@@ -26,8 +32,85 @@ struct rank_on_gpu {
   std::unique_ptr<own_stream> stream;
 };
 
-/// Makes ranks, each on a GPU of the parameter. Windows have `user_bytes`.
-class ranks_on_gpus : public gpu_test, public ::testing::WithParamInterface<std::vector<int>> {
+/// Names the GPU of each rank, and how the ranks find each other's windows.
+struct rank_places {
+  enum class provider : std::uint8_t { given_addresses, same_process, nccl };
+
+  provider by;
+  std::vector<int> gpus;
+};
+
+inline void PrintTo(const rank_places& places, std::ostream* out) {
+  constexpr const char* names[]{"given addresses", "one process", "NCCL"};
+  *out << names[static_cast<int>(places.by)] << ", GPUs" << ::testing::PrintToString(places.gpus);
+}
+
+inline rank_places virtual_ranks(std::size_t count) {
+  return {rank_places::provider::given_addresses, std::vector<int>(count, 0)};
+}
+inline rank_places ranks_of_process(std::vector<int> gpus) {
+  return {rank_places::provider::same_process, std::move(gpus)};
+}
+inline rank_places ranks_over_nccl(std::vector<int> gpus) {
+  return {rank_places::provider::nccl, std::move(gpus)};
+}
+
+/// Makes the groups of all ranks over NCCL, once for the process. Newer versions of NCCL let ranks
+/// share a GPU if the environment allows it.
+class groups_over_nccl {
+ public:
+  static groups_over_nccl& of(const std::vector<int>& gpus) {
+    static std::map<std::vector<int>, groups_over_nccl> all;
+    const auto [at, is_new] = all.try_emplace(gpus);
+    if (is_new) at->second.make(gpus);
+    return at->second;
+  }
+
+  /// Empty if the groups were made.
+  const std::string& reason() const { return reason_; }
+
+  std::vector<result<peer_memory>> allocate(std::uint64_t bytes) {
+    return for_each_rank<peer_memory>(groups_.size(), [&](std::size_t rank) { return groups_[rank].allocate(bytes); });
+  }
+
+ private:
+  void make(const std::vector<int>& gpus) {
+    setenv("NCCL_NVLS_ENABLE", "0", 1);
+    setenv("NCCL_MULTI_RANK_GPU_ENABLE", "1", 1);
+    const result<peer_id> id = peer_group::new_id();
+    if (!id) {
+      reason_ = to_string(id.error());
+      return;
+    }
+    const auto ranks = static_cast<std::uint32_t>(gpus.size());
+    auto made = for_each_rank<peer_group>(gpus.size(), [&](std::size_t rank) -> result<peer_group> {
+      if (cudaSetDevice(gpus[rank]) != cudaSuccess) return failure{error{status::no_device}};
+      return peer_group::create({.rank = static_cast<std::uint32_t>(rank), .ranks = ranks, .id = *id});
+    });
+    for (auto& each : made) {
+      if (!each) reason_ = to_string(each.error());
+    }
+    for (auto& each : made) {
+      if (reason_.empty()) groups_.push_back(std::move(*each));
+    }
+  }
+
+  /// Calls `run` in a thread for each rank: calls of a group wait for the other ranks.
+  template <class T, class Run>
+  static std::vector<result<T>> for_each_rank(std::size_t ranks, const Run& run) {
+    std::vector<std::future<result<T>>> calls;
+    for (std::size_t rank = 0; rank < ranks; ++rank) calls.push_back(std::async(std::launch::async, run, rank));
+    std::vector<result<T>> made;
+    for (auto& each : calls) made.push_back(each.get());
+    return made;
+  }
+
+  std::vector<peer_group> groups_;
+  std::string reason_;
+};
+
+/// Makes ranks as the parameter says. Windows have `user_bytes`.
+class ranks_on_gpus : public gpu_test, public ::testing::WithParamInterface<rank_places> {
  protected:
   using words = std::vector<std::uint32_t>;
 
@@ -38,13 +121,13 @@ class ranks_on_gpus : public gpu_test, public ::testing::WithParamInterface<std:
     if (IsSkipped()) return;
     int count = 0;
     TMAP_ASSERT_CUDA(cudaGetDeviceCount(&count));
-    for (const int gpu : GetParam()) {
+    for (const int gpu : GetParam().gpus) {
       if (gpu >= count) GTEST_SKIP() << "needs " << gpu + 1 << " GPUs";
     }
-    if (GetParam().back() == 0) {
-      make_virtual_ranks();
-    } else {
-      make_ranks();
+    switch (GetParam().by) {
+      case rank_places::provider::given_addresses: return make_virtual_ranks();
+      case rank_places::provider::same_process: return make_ranks_of_process();
+      case rank_places::provider::nccl: return make_ranks_over_nccl();
     }
   }
   void TearDown() override {
@@ -102,7 +185,7 @@ class ranks_on_gpus : public gpu_test, public ::testing::WithParamInterface<std:
   }
   void make_virtual_ranks() {
     std::vector<device_address> windows;
-    for (std::size_t i = 0; i < GetParam().size(); ++i) {
+    for (std::size_t i = 0; i < GetParam().gpus.size(); ++i) {
       memory_.push_back(std::make_unique<device_array<unsigned char>>(peer_header_bytes + user_bytes_));
       TMAP_ASSERT_CUDA(cudaMemset(memory_.back()->data(), 0, peer_header_bytes));
       windows.push_back(memory_.back()->address());
@@ -114,12 +197,18 @@ class ranks_on_gpus : public gpu_test, public ::testing::WithParamInterface<std:
       add(0, group->allocate(user_bytes_));
     }
   }
-  void make_ranks() {
-    auto groups = peer_group::of_process(GetParam());
+  void make_ranks_of_process() {
+    auto groups = peer_group::of_process(GetParam().gpus);
     if (!groups && groups.error().code == status::no_peer_access) GTEST_SKIP() << to_string(groups.error());
     TMAP_ASSERT_OK(groups);
     for (std::size_t rank = 0; rank < groups->size(); ++rank)
-      add(GetParam()[rank], (*groups)[rank].allocate(user_bytes_));
+      add(GetParam().gpus[rank], (*groups)[rank].allocate(user_bytes_));
+  }
+  void make_ranks_over_nccl() {
+    groups_over_nccl& groups = groups_over_nccl::of(GetParam().gpus);
+    if (!groups.reason().empty()) GTEST_SKIP() << groups.reason();
+    auto windows = groups.allocate(user_bytes_);
+    for (std::size_t rank = 0; rank < windows.size(); ++rank) add(GetParam().gpus[rank], std::move(windows[rank]));
   }
 
   std::uint64_t user_bytes_;
