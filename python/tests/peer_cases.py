@@ -31,13 +31,14 @@ class Rank:
             self.rows[:len(values)] = values.to(self.rows.device)[:, None]
         self.stream.synchronize()
 
-    def exchange(self, placed="rank_major", rows=None, out=None):
+    def exchange(self, placed="rank_major", rows=None, out=None, patience=None):
         with torch.cuda.device(self.window.device), torch.cuda.stream(self.stream):
             self.window.exchange_rows(self.rows if rows is None else rows, self.splits,
-                                      self.out if out is None else out, self.out_splits, placed=placed)
+                                      self.out if out is None else out, self.out_splits, placed=placed,
+                                      patience=patience)
 
-    def await_pulls(self):
-        self.window.await_pulls(stream=self.stream)
+    def await_pulls(self, patience=None):
+        self.window.await_pulls(stream=self.stream, patience=patience)
 
     def check(self, test, call, placed="rank_major", columns=slice(None)):
         """Waits for the exchange and compares what came with the definition. Rows came to some

@@ -37,8 +37,9 @@ def make_group(provider, rank):
 
 def main():
     rank = int(os.environ["RANK"])
-    torch.cuda.set_device(rank)
-    dist.init_process_group("nccl", device_id=torch.device("cuda", rank))
+    device = torch.device("cuda", rank % torch.cuda.device_count())
+    torch.cuda.set_device(device)
+    dist.init_process_group("nccl", device_id=device)
     try:
         with make_group(sys.argv[1], rank) as group:
             window = group.allocate(NBYTES)

@@ -1,11 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the test files share: which libraries and GPUs this machine has."""
+import ctypes
 import importlib
 import os
 import unittest
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
+
+# Settings of processes whose ranks may share a GPU.
+NCCL_OF_TESTS = {"NCCL_NVLS_ENABLE": "0", "NCCL_MULTI_RANK_GPU_ENABLE": "1"}
+FIRST_NCCL_WITH_SHARED_GPUS = 23003
 
 os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # JAX must leave memory to the others
 
@@ -24,6 +29,18 @@ def need_torch_gpu():
     if not torch.cuda.is_available() or torch.cuda.get_device_capability()[0] < 9:
         raise unittest.SkipTest("no Hopper GPU")
     return torch
+
+
+def need_ranks_over_nccl(ranks):
+    """PyTorch's NCCL with a GPU for each rank, or one that lets ranks share a GPU."""
+    import torch
+    version = ctypes.c_int()
+    try:
+        ctypes.CDLL("libnccl.so.2").ncclGetVersion(ctypes.byref(version))  # the one that PyTorch loaded
+    except OSError as reason:
+        raise unittest.SkipTest(f"NCCL is not here: {reason}") from reason
+    if torch.cuda.device_count() < ranks and version.value < FIRST_NCCL_WITH_SHARED_GPUS:
+        raise unittest.SkipTest(f"needs {ranks} GPUs, or an NCCL that lets ranks share one, not {version.value}")
 
 
 def need_cupy_gpu():

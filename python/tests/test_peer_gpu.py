@@ -225,12 +225,14 @@ class ExpertsOfTwoGpusThatReturnRows(ExpertsOfTwoGpus):
     returned = "rows"
 
 
-@unittest.skipIf(torch.cuda.device_count() < 2, "needs two GPUs")
 class TwoProcesses(unittest.TestCase):
     """Each process is a rank. `peer_process.py` makes its group and exchanges rows."""
 
+    def setUp(self):
+        support.need_ranks_over_nccl(2)
+
     def run_ranks(self, provider):
-        variables = {**os.environ, "NCCL_NVLS_ENABLE": "0", "TORCH_SYMM_MEM_DISABLE_MULTICAST": "1",
+        variables = {**os.environ, **support.NCCL_OF_TESTS, "TORCH_SYMM_MEM_DISABLE_MULTICAST": "1",
                      "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "29531", "WORLD_SIZE": "2",
                      "PYTHONPATH": os.pathsep.join(sys.path)}
         script = Path(__file__).with_name("peer_process.py")

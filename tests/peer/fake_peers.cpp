@@ -162,9 +162,7 @@ struct fake_peer_calls {
     });
   }
   static nccl_result close_window(ncclComm*, void* window) {
-    return nccl([&] {
-      machine().end_of_job_ = [=] { machine().windows.erase(window); };
-    });
+    return nccl([&] { machine().end_of_job_ = [=] { machine().windows.erase(window); }; });
   }
   static nccl_result window_address(void* window, std::size_t offset, int rank, void** found) {
     if (machine().are_windows_refused) return nccl_result::invalid_argument;

@@ -99,7 +99,7 @@ class fake_peers {
   counted_calls cuda_;
   counted_calls nccl_;
   int exchanges_{};
-  std::function<void()> end_of_job_;  ///< of a window, seen by whoever asks for the state
+  std::function<void()> end_of_job_;  ///< of a window; runs when the state is asked for next
   std::vector<std::unique_ptr<ncclComm>> of_program_;
 };
 

@@ -16,8 +16,8 @@
 #include "device/gpu_fixture.hpp"
 #include "device/own_stream.hpp"
 
-// Ranks for tests of kernels. Ranks that share a GPU have a stream of their own each. They prove what
-// the kernels compute, and nothing about order between GPUs.
+// Ranks for tests of kernels. Ranks that share a GPU have a stream of their own each. They prove
+// what the kernels compute, and nothing about order between GPUs.
 
 namespace tmap::testing {
 
@@ -109,7 +109,7 @@ class groups_over_nccl {
   std::string reason_;
 };
 
-/// Makes ranks as the parameter says. Windows have `user_bytes`.
+/// Makes the ranks of the parameter. Windows have `user_bytes`.
 class ranks_on_gpus : public gpu_test, public ::testing::WithParamInterface<rank_places> {
  protected:
   using words = std::vector<std::uint32_t>;
