@@ -18,14 +18,13 @@ bool is_in_range(int ranks) {
 communicator::communicator(const peer_calls& calls, const nccl_functions& nccl, std::chrono::milliseconds patience)
     : calls_{calls}, nccl_{nccl}, birthplace_{calls}, patience_{static_cast<std::uint64_t>(patience.count())} {}
 
-/// Ends a broken communicator of our own by force, which also ends its work on the stream. The work
-/// of a broken one of the caller may still use the numbers, so they stay.
+/// Aborts a communicator of our own, which also ends its work on the stream: ncclCommDestroy waits
+/// for the other ranks of the machine, and for ever if one of them has died. The work of a broken
+/// communicator of the caller may still use the numbers, so they stay.
 communicator::~communicator() {
   if (!birthplace_.may_end() || (is_broken_ && !is_own_)) return;
   const device_guard current{calls_, device_};
-  if (is_own_ && communicator_ != nullptr) {
-    static_cast<void>(is_broken_ ? nccl_.abort(communicator_) : nccl_.destroy(communicator_));
-  }
+  if (is_own_ && communicator_ != nullptr) static_cast<void>(nccl_.abort(communicator_));
   cudaError_t code = numbers_ == nullptr ? cudaSuccess : calls_.free(numbers_);
   if (code != cudaSuccess) support::clear_last_error(code);
   code = stream_ == nullptr ? cudaSuccess : calls_.close_stream(stream_);

@@ -44,7 +44,6 @@ failure wrong_version(int found) {
 bool find_all(nccl_functions& nccl, lookup& from) {
   from.find(nccl.new_id, "ncclGetUniqueId");
   from.find(nccl.init_rank, "ncclCommInitRankConfig");
-  from.find(nccl.destroy, "ncclCommDestroy");
   from.find(nccl.abort, "ncclCommAbort");
   from.find(nccl.state, "ncclCommGetAsyncError");
   from.find(nccl.count, "ncclCommCount");

@@ -40,7 +40,6 @@ struct nccl_functions {
   int version{};  ///< 22809 for 2.28.9
   nccl_result (*new_id)(peer_id* id){};
   nccl_result (*init_rank)(ncclComm** made, int ranks, peer_id id, int rank, nccl_config* config){};
-  nccl_result (*destroy)(ncclComm* communicator){};
   nccl_result (*abort)(ncclComm* communicator){};
   nccl_result (*state)(ncclComm* communicator, nccl_result* state){};
   nccl_result (*count)(const ncclComm* communicator, int* ranks){};

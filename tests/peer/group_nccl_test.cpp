@@ -269,7 +269,7 @@ TEST_F(group_over_nccl, a_program_keeps_its_communicator) {
     const peer_memory memory = group->allocate(1000).value();
   }
   EXPECT_TRUE(machine.is_clean());
-  EXPECT_EQ(std::count(machine.done.begin(), machine.done.end(), "destroy"), 0);
+  EXPECT_EQ(std::count(machine.done.begin(), machine.done.end(), "abort"), 0);
 }
 
 TEST_F(group_over_nccl, an_own_communicator_ends_with_the_last_window) {
@@ -284,10 +284,10 @@ TEST_F(group_over_nccl, an_own_communicator_ends_with_the_last_window) {
   EXPECT_EQ(machine.communicators.size(), 1u);
   memory = peer_memory{};
   EXPECT_TRUE(machine.is_clean());
-  EXPECT_EQ(machine.done.back(), "destroy");
+  EXPECT_EQ(machine.done.back(), "abort");
 }
 
-TEST_F(group_over_nccl, an_own_broken_communicator_is_aborted) {
+TEST_F(group_over_nccl, an_own_broken_communicator_ends_too) {
   {
     result<peer_group> group = create(rank_1_of_3());
     machine.state = nccl_result::remote_error;
