@@ -48,7 +48,7 @@ def end_at(moment, arrays):
 
 
 def see_the_end(group, arrays):
-    """Expects a failure inside the deadline, and that the GPU, its memory and its graphs live on."""
+    """Expects a failure inside the deadline. The GPU, its memory and its graphs live on."""
     begin = time.monotonic()
     with test.assertRaises(tmap.Error) as caught:
         for call in range(CALLS_BEFORE, CALLS_BEFORE + 3):
