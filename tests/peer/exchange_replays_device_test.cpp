@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Replays a graph of an exchange again and again. A kernel of the graph draws other sizes each time,
-// and another one compares every word.
+// Replays a graph of an exchange again and again. A kernel of the graph draws other sizes each
+// time, and another one compares every word.
 #include <tmap/peer_exchange.hpp>
 
 #include "peer/ranks_on_gpus.hpp"
