@@ -204,6 +204,16 @@ cudaError_t launch_exchange(const peer_memory_ref&, const peer::exchange_request
   return left_out;
 }
 
+cudaError_t launch_pack_parcels(const peer_memory_ref&, const peer::exchange_request&, const peer::parcel_layout&,
+                                cudaStream_t) {
+  return left_out;
+}
+
+cudaError_t launch_deliver_parcels(const peer_memory_ref&, const peer::exchange_request&, const peer::parcel_layout&,
+                                   cudaStream_t) {
+  return left_out;
+}
+
 cudaError_t launch_write_ranks(const dispatch_call&) {
   return left_out;
 }

@@ -8,6 +8,7 @@
 #include <cstdint>
 
 #include "kernels/moe_launch.hpp"
+#include "kernels/peer/protocol_parcels.hpp"
 #include "kernels/peer/protocol_prepare.hpp"
 
 // The kernels of groups of GPUs as plain functions.
@@ -33,6 +34,14 @@ cudaError_t load_peer_kernels();
 /// Exchanges rows by `request.blocks` blocks. The launch sets `request.block`.
 cudaError_t launch_exchange(const peer_memory_ref& window, const peer::exchange_request& request,
                             std::uint64_t patience, cudaStream_t stream);
+
+/// Packs the parcels of an exchange by `request.blocks` blocks. The launch sets `request.block`.
+cudaError_t launch_pack_parcels(const peer_memory_ref& window, const peer::exchange_request& request,
+                                const peer::parcel_layout& at, cudaStream_t stream);
+/// Delivers the announcements of parcels that came. The exchange comes next, and takes the image for
+/// the windows of other ranks.
+cudaError_t launch_deliver_parcels(const peer_memory_ref& window, const peer::exchange_request& request,
+                                   const peer::parcel_layout& at, cudaStream_t stream);
 
 /// Describes the parts of a dispatch, or of its return, that touch this rank's window alone.
 struct dispatch_call {

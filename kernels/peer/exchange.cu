@@ -65,12 +65,10 @@ __global__ void __launch_bounds__(1)
   static_cast<void>(peer::self_test(link, peer::self_test_bytes, link.now() + patience));
 }
 
-/// Returns the threads of a block. Rows that bulk copies can store need no crew, which takes its
-/// time to start and to end. If the rows of another rank lie otherwise, the one thread stores them:
-/// only that rank knows.
+/// Returns the threads of a block. If the rows of another rank lie so that bulk copies cannot move
+/// them, the one thread stores them: only that rank knows.
 std::uint32_t threads_of(const peer::exchange_request& request) {
-  const std::uint64_t all = request.rows | request.out | request.row_bytes | request.sent_pitch | request.out_pitch;
-  return all % peer::bulk_unit == 0 ? 1 : peer::leading_threads + peer::most_crew_threads;
+  return peer::threads_for(request.rows | request.out | request.row_bytes | request.sent_pitch | request.out_pitch);
 }
 
 }  // namespace
@@ -80,6 +78,7 @@ cudaError_t load_peer_kernels() {
   if (code == cudaSuccess) code = load(await_credits_kernel);
   if (code == cudaSuccess) code = load(barrier_kernel);
   if (code == cudaSuccess) code = load(self_test_kernel);
+  if (code == cudaSuccess) code = load_parcel_kernels();
   return code == cudaSuccess ? load_dispatch_kernels() : code;
 }
 

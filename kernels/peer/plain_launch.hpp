@@ -20,6 +20,8 @@ cudaError_t plain_launch(void (*kernel)(Parameters...), const launch_size& size,
 
 /// Loads the kernels of dispatches (experts.cu).
 cudaError_t load_dispatch_kernels();
+/// Loads the kernels of exchanges by parcels (parcels.cu).
+cudaError_t load_parcel_kernels();
 /// Loads the kernel that prepares few tokens (prepare.cu).
 cudaError_t load_prepare_kernel();
 

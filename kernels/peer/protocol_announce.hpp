@@ -148,6 +148,9 @@ class slot_writer {
     for (std::uint32_t group = 0; group < request_.groups; ++group) store(to, counts + group, rows(to, group));
   }
 
+  /// Returns whether this rank would send more rows than it has. If not, `totals` have all of them.
+  TMAP_HOST_DEVICE bool has_bad_counts() const { return has_bad_counts_ != 0; }
+
  private:
   TMAP_HOST_DEVICE std::uint32_t rows(std::uint32_t rank, std::uint32_t group) {
     return link_.load(link_.rank(), word_at(request_.splits, std::uint64_t{rank} * request_.groups + group));

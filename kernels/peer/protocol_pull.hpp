@@ -95,26 +95,13 @@ class row_puller {
   TMAP_HOST_DEVICE void run() {
     TMAP_KEEP_ROLLED
     for (std::uint32_t i = 0; i < link_.ranks(); ++i) pull_from(rank_in_turn(link_, i));
-    mover_.finish();
+    finish();
   }
 
- private:
-  TMAP_HOST_DEVICE void pull_from(std::uint32_t source) {
-    const std::uint64_t from_step = told_.step_of(source);
-    std::uint64_t from = told_.begin_at(source);
-    places<Link> place(told_, request_.placed, source, link_.ranks());
-    TMAP_KEEP_ROLLED
-    for (std::uint32_t group = 0; group < request_.groups; ++group) {
-      const std::uint32_t rows = told_.count(source, group);
-      pull_group(source, from, from_step, request_.out + place.next(group, rows) * to_step_, rows);
-      from += rows * from_step;
-    }
-  }
-
-  /// Moves this block's pieces of the rows of a group. Rows without gaps on both sides are one long
-  /// row. Bytes of a long row are dealt, or short rows.
-  TMAP_HOST_DEVICE void pull_group(std::uint32_t source, std::uint64_t from, std::uint64_t from_step, std::uint64_t to,
-                                   std::uint32_t rows) {
+  /// Moves this block's pieces of rows at equal distances. Rows without gaps on both sides are one
+  /// long row. Bytes of a long row are dealt, or short rows.
+  TMAP_HOST_DEVICE void pull_rows(std::uint32_t source, std::uint64_t from, std::uint64_t from_step, std::uint64_t to,
+                                  std::uint32_t rows) {
     const bool is_packed = from_step == request_.row_bytes && to_step_ == request_.row_bytes;
     const std::uint64_t bytes = std::uint64_t{is_packed ? rows : 1} * request_.row_bytes;
     const std::uint32_t room = row_room(from | to | bytes | (is_packed ? 0 : from_step | to_step_));
@@ -132,6 +119,22 @@ class row_puller {
         mover_.move(source, {from + row * from_step + at * from_unit, to + row * to_step_ + at * to_unit, from_step,
                              to_step_, is_short ? count : 1, is_short ? request_.row_bytes : count});
       }
+    }
+  }
+
+  /// Returns when all rows are in the window.
+  TMAP_HOST_DEVICE void finish() { mover_.finish(); }
+
+ private:
+  TMAP_HOST_DEVICE void pull_from(std::uint32_t source) {
+    const std::uint64_t from_step = told_.step_of(source);
+    std::uint64_t from = told_.begin_at(source);
+    places<Link> place(told_, request_.placed, source, link_.ranks());
+    TMAP_KEEP_ROLLED
+    for (std::uint32_t group = 0; group < request_.groups; ++group) {
+      const std::uint32_t rows = told_.count(source, group);
+      pull_rows(source, from, from_step, request_.out + place.next(group, rows) * to_step_, rows);
+      from += rows * from_step;
     }
   }
 

@@ -34,11 +34,27 @@ struct exchange_case {
   std::uint32_t row_bytes{16};
   std::uint32_t staging_bytes{0};           ///< 0: those of a row
   std::optional<std::uint32_t> odd_rank{};  ///< a rank whose request has other rows
-  std::uint32_t rows_skew{0};  ///< bytes from an aligned address to the rows of rank 0; one more for each rank
-  std::uint32_t out_skew{0};   ///< the same to where rows come
-  std::uint32_t rows_gap{0};   ///< bytes between two rows that are sent
-  std::uint32_t out_gap{0};    ///< the same of rows that come
+  std::uint32_t rows_skew{0};     ///< bytes from an aligned address to the rows of rank 0; one more for each rank
+  std::uint32_t out_skew{0};      ///< the same to where rows come
+  std::uint32_t rows_gap{0};      ///< bytes between two rows that are sent
+  std::uint32_t out_gap{0};       ///< the same of rows that come
+  std::uint64_t pair_bytes{512};  ///< the most from one rank to another, for links that carry parcels
 };
+
+/// Returns counts that differ by call, rank and group; some are zero.
+inline std::uint32_t mixed_rows(std::uint32_t call, std::uint32_t from, std::uint32_t to, std::uint32_t group) {
+  return (call * 2 + from + to * 3 + group) % 3;
+}
+
+inline exchange_case three_ranks() {
+  return {.ranks = 3, .groups = 2, .calls = 3, .rows = mixed_rows};
+}
+/// Each rank sends to the others, and more in the second call.
+inline exchange_case two_calls() {
+  return {.groups = 1, .calls = 2, .rows = [](std::uint32_t call, std::uint32_t from, std::uint32_t to, std::uint32_t) {
+            return from == to ? 0u : 1 + call;
+          }};
+}
 
 /// The verdicts of each rank's calls.
 using verdict_lists = std::vector<std::vector<peer_verdict>>;
@@ -75,7 +91,11 @@ class exchange_body {
       if (free.status == peer_status::ok) write_rows(link, call);
     }
     link.end_kernel();
-    return kernels::peer::exchange(link, request(link.rank()), exchange_deadline);
+    if constexpr (requires { &Link::exchange_by_parcels; }) {
+      return link.exchange_by_parcels(request(link.rank()), case_.pair_bytes, exchange_deadline);
+    } else {
+      return kernels::peer::exchange(link, request(link.rank()), exchange_deadline);
+    }
   }
 
   std::uint32_t rows_step() const { return case_.row_bytes + case_.rows_gap; }
@@ -197,6 +217,18 @@ inline verdict_check all_calls_ok(std::uint32_t calls) {
       for (const peer_verdict& each : of_rank) {
         if (each.status != peer_status::ok)
           return "a call ended with status " + std::to_string(static_cast<int>(each.status));
+      }
+    }
+    return {};
+  };
+}
+
+/// Expects that all ranks end all calls as rank `peer` made them end.
+inline verdict_check all_calls(peer_status status, std::uint32_t peer) {
+  return [status, peer](const verdict_lists& verdicts) -> std::string {
+    for (const auto& of_rank : verdicts) {
+      for (const peer_verdict& each : of_rank) {
+        if (each.status != status || each.peer != peer) return "a rank has another verdict";
       }
     }
     return {};

@@ -16,10 +16,6 @@ namespace {
 
 using ranks::model_link;
 
-/// Returns counts that differ by call, rank and group; some are zero.
-std::uint32_t mixed_rows(std::uint32_t call, std::uint32_t from, std::uint32_t to, std::uint32_t group) {
-  return (call * 2 + from + to * 3 + group) % 3;
-}
 /// Sends a row to the next rank alone.
 std::uint32_t ring_row(std::uint32_t, std::uint32_t from, std::uint32_t to, std::uint32_t) {
   return from == to ? 0 : 1;
@@ -27,9 +23,6 @@ std::uint32_t ring_row(std::uint32_t, std::uint32_t from, std::uint32_t to, std:
 
 exchange_case smallest() {
   return {.rows = ring_row, .stages = 1};
-}
-exchange_case three_ranks() {
-  return {.ranks = 3, .groups = 2, .calls = 3, .rows = mixed_rows};
 }
 
 TEST(protocol_exchange, the_smallest_exchange_holds_in_every_execution) {
@@ -69,18 +62,6 @@ TEST(protocol_exchange, random_sizes_hold) {
     };
     expect_at_random(exchange_program(drawn), 20);
   }
-}
-
-/// Expects that all ranks end all calls as rank `peer` made them end.
-verdict_check all_calls(peer_status status, std::uint32_t peer) {
-  return [status, peer](const verdict_lists& verdicts) -> std::string {
-    for (const auto& of_rank : verdicts) {
-      for (const peer_verdict& each : of_rank) {
-        if (each.status != status || each.peer != peer) return "a rank has another verdict";
-      }
-    }
-    return {};
-  };
 }
 
 /// Fails if a row moves.
@@ -149,12 +130,6 @@ TEST(protocol_exchange, counters_wrap_around) {
 }
 
 // Seeded faults. Each is one rule of the protocol that a link breaks (faulty_links.hpp).
-
-exchange_case two_calls() {
-  return {.groups = 1, .calls = 2, .rows = [](std::uint32_t call, std::uint32_t from, std::uint32_t to, std::uint32_t) {
-            return from == to ? 0u : 1 + call;
-          }};
-}
 
 template <class Link>
 void expect_seen(const std::string& why) {
