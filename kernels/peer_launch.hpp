@@ -38,8 +38,8 @@ cudaError_t launch_exchange(const peer_memory_ref& window, const peer::exchange_
 /// Packs the parcels of an exchange by `request.blocks` blocks. The launch sets `request.block`.
 cudaError_t launch_pack_parcels(const peer_memory_ref& window, const peer::exchange_request& request,
                                 const peer::parcel_layout& at, cudaStream_t stream);
-/// Delivers the announcements of parcels that came. The exchange comes next, and takes the image for
-/// the windows of other ranks.
+/// Delivers the announcements of parcels that came. The exchange comes next, and takes the image
+/// for the windows of other ranks.
 cudaError_t launch_deliver_parcels(const peer_memory_ref& window, const peer::exchange_request& request,
                                    const peer::parcel_layout& at, cudaStream_t stream);
 

@@ -19,6 +19,15 @@
 ///
 /// The current device must be the GPU of this rank. No kernel waits longer than its patience, and
 /// none traps. How it ended stands in the window: `last_outcome` returns it.
+///
+/// A window of `peer_group::allocate_local` is for `exchange_rows_async`, `await_pulls_async`,
+/// `barrier_async` and `last_outcome`; other calls refuse it with `no_peer_access`. Exchanges and
+/// barriers call NCCL, so they count as calls of the group: no other thread may use it or its
+/// communicator meanwhile. All ranks capture such a call, or none does.
+///
+/// NCCL waits for other ranks without a deadline, and no patience bounds that. If a rank does not
+/// come, or makes a barrier of what is an exchange on others, the others wait. `peer_group::check`
+/// reports what NCCL finds. Only the end of the communicator ends the wait (ncclCommAbort).
 
 namespace tmap {
 
@@ -56,7 +65,12 @@ struct exchange_run {
 ///
 /// Later kernels of this stream find the rows in `out`. `rows` and `splits` must stay as they are
 /// until `await_pulls_async`.
-/// @fails `invalid_argument`, `no_kernel_image`, `no_driver`, `no_device`, `cuda_failure`.
+///
+/// With a window of `peer_group::allocate_local` the bytes and the outcomes are the same. If a rank
+/// sends another more rows than `pair_bytes` have room for, no row moves, and all ranks get
+/// `peer_overflow`.
+/// @fails `invalid_argument`, `no_kernel_image`, `no_driver`, `no_device`, `cuda_failure`. With a
+/// window of `peer_group::allocate_local` also as `peer_group::check`.
 [[nodiscard]] TMAP_API result<void> exchange_rows_async(const peer_memory& window, const exchange_problem& problem,
                                                         const exchange_run& run);
 

@@ -114,6 +114,18 @@ class TMAP_API peer_group {
   /// `peer_timeout`, `peer_lost`, `group_broken`, `nccl_failure`, `forked`, `cuda_failure`.
   [[nodiscard]] result<peer_memory> allocate(std::uint64_t bytes);
 
+  /// Makes a window for ranks that do not reach each other's memory, where `allocate` fails with
+  /// `no_peer_access`. `exchange_rows_async` moves the same bytes with it, through ncclAlltoAll.
+  ///
+  /// `pair_bytes` bounds the rows that one rank sends another in a call. So many bytes cross for
+  /// each pair in every call, however few rows there are. The window takes `2 * ranks()` times as
+  /// many bytes of memory in addition to its own, and about 256 KiB more.
+  ///
+  /// Collective like `allocate`, with the same sizes on all ranks. Needs a group of `create` or
+  /// `from_nccl`. NCCL connects the ranks now, so that graphs may capture the first exchange.
+  /// @fails as `allocate`.
+  [[nodiscard]] result<peer_memory> allocate_local(std::uint64_t bytes, std::uint64_t pair_bytes);
+
   /// Asks NCCL whether a peer was lost, if the group has a communicator. Waits for nothing.
   /// @fails `peer_lost`, `group_broken`, `nccl_failure`, `forked`.
   [[nodiscard]] result<void> check();

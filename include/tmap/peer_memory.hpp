@@ -11,6 +11,7 @@ namespace tmap {
 
 namespace peer {
 struct access;
+class local_window;
 }  // namespace peer
 
 /// The window of one rank and the addresses of all others: `bytes` bytes on each rank of a group
@@ -33,7 +34,13 @@ class TMAP_API peer_memory {
 
   explicit operator bool() const { return owner_ != nullptr; }
 
-  /// Returns the addresses for kernels of this rank. `ranks` is 0 if the object is empty.
+  /// Returns whether all ranks reach the window. They do not reach one of
+  /// `peer_group::allocate_local`: exchanges of rows take it, and calls that need an address on
+  /// another rank refuse it with `no_peer_access`. It also keeps the group's own communicator.
+  bool reaches_peers() const { return local_ == nullptr; }
+
+  /// Returns the addresses for kernels of this rank. `ranks` is 0 if the object is empty. If ranks
+  /// do not reach each other, the addresses of the others are 0.
   const peer_memory_ref& ref() const { return ref_; }
   std::uint64_t bytes() const { return ref_.bytes; }
   /// Returns the address of this rank's own user bytes; null if the object is empty.
@@ -42,6 +49,7 @@ class TMAP_API peer_memory {
  private:
   friend struct peer::access;
   std::shared_ptr<void> owner_;
+  const peer::local_window* local_{};
   peer_memory_ref ref_;
 };
 

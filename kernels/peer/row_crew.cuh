@@ -15,8 +15,9 @@ namespace tmap::kernels::peer {
 inline constexpr std::uint32_t leading_threads = device::warp_lanes;
 inline constexpr std::uint32_t most_crew_threads = 256;
 
-/// Returns the threads of a block that moves rows. `places` has the bits of all addresses, sizes and
-/// pitches. Rows that bulk copies can store need no crew, which takes its time to start and to end.
+/// Returns the threads of a block that moves rows. `places` has the bits of all addresses, sizes
+/// and pitches. Rows that bulk copies can store need no crew, which takes its time to start and to
+/// end.
 inline std::uint32_t threads_for(std::uint64_t places) {
   return places % bulk_unit == 0 ? 1 : leading_threads + most_crew_threads;
 }

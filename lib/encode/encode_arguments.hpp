@@ -91,6 +91,17 @@ inline void check_encode_run(support::arguments& given, const encode_run& run) {
   given.enumerator(run.choices.published_by, publish::copy_fence, choices.member("published_by"));
 }
 
+/// Checks that this rank reaches the window of another one.
+inline void check_reach(support::arguments& given, const peer_memory_ref& ref, std::uint32_t rank,
+                        const support::argument& name) {
+  if (ref.windows[rank] != 0) return;
+  given.add(result<void>{failure{error{.code = status::no_peer_access,
+                                       .found = rank,
+                                       .argument = name.name(),
+                                       .reason = "does not reach the window of rank {found}; maps with owners need a "
+                                                 "window of `allocate`"}}});
+}
+
 /// Checks the owners of maps of peers, if there are some.
 inline void check_owners(support::arguments& given, const map_template& base, const encode_run& run) {
   const map_owners& owners = run.choices.owners;
@@ -101,6 +112,7 @@ inline void check_owners(support::arguments& given, const map_template& base, co
   given.pointer(owners.ranks, name.member("ranks"));
   given.range(owners.memory.ranks, 1, max_group_ranks, memory.member("ranks"));
   if (given) given.at_most(owners.memory.rank, owners.memory.ranks - 1, memory.member("rank"));
+  for (std::uint32_t i = 0; given && i < owners.memory.ranks; ++i) check_reach(given, owners.memory, i, memory);
   if (!has_any(base.fields, patch_address)) {
     given.refuse(support::argument{"base"}.member("fields"),
                  "is {found:#x}; maps with owners need the address, {allowed:#x}", bits_of(base.fields),

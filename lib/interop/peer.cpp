@@ -73,14 +73,18 @@ answer with_group(tmap_peer_group group, const Use& use) {
   return use(*held->group);
 }
 
-answer allocate(peer_group& group, std::uint64_t bytes, tmap_peer_memory& window) {
-  return hand_out_made(peer_memories(), &window, [&](std::shared_ptr<const peer_memory>& to) -> answer {
-    auto held = std::make_shared<peer_memory>();
-    result<peer_memory> made = group.allocate(bytes);
-    if (!made) return named(made.error());
-    *held = std::move(*made);
-    to = std::move(held);
-    return {};
+/// Hands out the window that `make(group)` makes.
+template <class Make>
+answer hand_out_window(tmap_peer_group group, tmap_peer_memory& window, const Make& make) {
+  return with_group(group, [&](peer_group& of) {
+    return hand_out_made(peer_memories(), &window, [&](std::shared_ptr<const peer_memory>& to) -> answer {
+      auto held = std::make_shared<peer_memory>();
+      result<peer_memory> made = make(of);
+      if (!made) return named(made.error());
+      *held = std::move(*made);
+      to = std::move(held);
+      return {};
+    });
   });
 }
 
@@ -154,7 +158,17 @@ tmap_status tmap_peer_group_allocate(tmap_peer_group group, uint64_t bytes, tmap
   return run(
       __func__,
       [&](tmap_peer_memory& to) {
-        return with_group(group, [&](tmap::peer_group& of) { return allocate(of, bytes, to); });
+        return hand_out_window(group, to, [&](tmap::peer_group& of) { return of.allocate(bytes); });
+      },
+      output{"window", window});
+}
+
+tmap_status tmap_peer_group_allocate_local(tmap_peer_group group, uint64_t bytes, uint64_t pair_bytes,
+                                           tmap_peer_memory* window) {
+  return run(
+      __func__,
+      [&](tmap_peer_memory& to) {
+        return hand_out_window(group, to, [&](tmap::peer_group& of) { return of.allocate_local(bytes, pair_bytes); });
       },
       output{"window", window});
 }

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 
+#include "lib/peer/call_checks.hpp"
 #include "lib/peer/make_group.hpp"
 #include "lib/support/arguments.hpp"
 #include "lib/support/check.hpp"
@@ -15,7 +16,9 @@ namespace peer {
 /// A copy needs no multiprocessor, and waiting kernels may have taken them all.
 result<void> abort_group(const peer_memory& window, const peer_calls& calls) {
   static constexpr std::uint32_t raised = 1;
-  if (!window) return support::refused("window", "is empty; call `peer_group::allocate`");
+  support::arguments given;
+  check_window(given, window);
+  if (!given) return given.outcome();
   const peer_memory_ref& ref = window.ref();
   cudaStream_t stream = nullptr;
   TMAP_TRY_CUDA(calls.open_stream(&stream));

@@ -11,8 +11,18 @@ namespace tmap::peer {
 using support::argument;
 using support::arguments;
 
-void check_window(arguments& given, const peer_memory& window) {
+void check_any_window(arguments& given, const peer_memory& window) {
   if (!window) given.refuse("window", "is empty; call `peer_group::allocate`");
+}
+
+void check_window(arguments& given, const peer_memory& window) {
+  check_any_window(given, window);
+  if (!given || window.reaches_peers()) return;
+  given.add(
+      result<void>{failure{error{.code = status::no_peer_access,
+                                 .argument = "window",
+                                 .reason = "is one of `allocate_local`, which peers do not reach; this call needs "
+                                           "one of `allocate`"}}});
 }
 
 void check_patience(arguments& given, std::chrono::milliseconds patience, const argument& name) {

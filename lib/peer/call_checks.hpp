@@ -27,6 +27,9 @@ inline std::uint64_t offset_of(const peer_memory_ref& ref, const void* data) {
   return reinterpret_cast<std::uintptr_t>(data) - ref.windows[ref.rank];
 }
 
+/// Checks that a window is there.
+void check_any_window(support::arguments& given, const peer_memory& window);
+/// Checks that a window is there, and that all ranks reach it.
 void check_window(support::arguments& given, const peer_memory& window);
 void check_patience(support::arguments& given, std::chrono::milliseconds patience, const support::argument& name);
 void check_blocks(support::arguments& given, std::uint32_t blocks, const support::argument& name);

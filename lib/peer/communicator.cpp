@@ -156,6 +156,11 @@ result<rank_values> communicator::gather(std::uint64_t mine) {
   return fetch();
 }
 
+result<void> communicator::all_to_all(const std::uint64_t* from, std::uint64_t* to, std::uint64_t count,
+                                      cudaStream_t stream) {
+  return settle(nccl_.all_to_all(from, to, count, type_of_numbers, communicator_, stream));
+}
+
 result<rank_values> communicator::ask(nccl_window_handle window) {
   TMAP_TRY_CUDA(calls_.ask_window(window, ranks_, numbers_, stream_));
   return fetch();

@@ -48,6 +48,18 @@ class communicator {
   [[nodiscard]] result<void> settle(nccl_result code);
   /// Gives every rank the numbers of all ranks, in order. Collective.
   [[nodiscard]] result<rank_values> exchange(std::uint64_t mine);
+  /// Enqueues that each rank gives `count` numbers to every rank. It runs without a deadline.
+  /// Collective.
+  [[nodiscard]] result<void> all_to_all(const std::uint64_t* from, std::uint64_t* to, std::uint64_t count,
+                                        cudaStream_t stream);
+  /// Runs collective work on the stream of this communicator, and waits for it.
+  template <class Work>
+  [[nodiscard]] result<void> run(const Work& work) {
+    result<void> done = work(stream_);
+    if (done) done = wait_for_stream();
+    if (!done) return break_for(done.error());
+    return done;
+  }
   /// Asks a window for the addresses of all ranks, by a kernel.
   [[nodiscard]] result<rank_values> ask(nccl_window_handle window);
 

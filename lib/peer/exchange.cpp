@@ -5,7 +5,9 @@
 #include <cstdint>
 
 #include "kernels/peer_launch.hpp"
+#include "lib/peer/access.hpp"
 #include "lib/peer/call_checks.hpp"
+#include "lib/peer/local_window.hpp"
 #include "lib/peer/verdict.hpp"
 #include "lib/support/arguments.hpp"
 #include "lib/support/check.hpp"
@@ -91,17 +93,13 @@ exchange_request request_of(const peer_memory_ref& ref, const exchange_problem& 
   return request;
 }
 
-/// Checks a call without arguments of its own, and launches its kernel.
-template <class Launch>
-result<void> run_waiting(const peer_memory& window, std::chrono::milliseconds patience, cuda::stream_ref stream,
-                         const Launch& launch) {
+/// Checks a call without arguments of its own, and makes its kernel ready.
+result<void> prepare_waiting(const peer_memory& window, std::chrono::milliseconds patience,
+                             void (*check)(arguments&, const peer_memory&)) {
   arguments given;
-  check_window(given, window);
+  check(given, window);
   check_patience(given, patience, "patience");
-  if (!given) return given.outcome();
-  if (const result<void> loaded = load_kernels(); !loaded) return loaded;
-  TMAP_TRY_CUDA(launch(window.ref(), nanoseconds(patience), stream.get()));
-  return {};
+  return given ? load_kernels() : given.outcome();
 }
 
 }  // namespace
@@ -111,7 +109,7 @@ result<void> exchange_rows_async(const peer_memory& window, const exchange_probl
   const support::trace_range range{"tmap exchange_rows"};
   constexpr support::argument with{"run"};
   support::arguments given;
-  peer::check_window(given, window);
+  peer::check_any_window(given, window);
   if (given) peer::check_sizes(given, problem, window.ref().ranks);
   if (given) peer::check_arrays(given, problem, window.ref());
   peer::check_blocks(given, run.blocks, with.member("blocks"));
@@ -119,30 +117,46 @@ result<void> exchange_rows_async(const peer_memory& window, const exchange_probl
   if (!given) return given.outcome();
   if (const result<void> loaded = peer::load_kernels(); !loaded) return loaded;
   const kernels::peer::exchange_request request = peer::request_of(window.ref(), problem, run.blocks);
-  TMAP_TRY_CUDA(kernels::launch_exchange(window.ref(), request, peer::nanoseconds(run.patience), run.stream.get()));
+  const std::uint64_t patience = peer::nanoseconds(run.patience);
+  if (const peer::local_window* local = peer::access::local(window)) {
+    return local->exchange(request, patience, run.stream.get());
+  }
+  TMAP_TRY_CUDA(kernels::launch_exchange(window.ref(), request, patience, run.stream.get()));
   return {};
 }
 
 result<void> await_pulls_async(const peer_memory& window, cuda::stream_ref stream, std::chrono::milliseconds patience) {
   const support::trace_range range{"tmap await_pulls"};
-  return peer::run_waiting(window, patience, stream, kernels::launch_await_credits);
+  const result<void> ready = peer::prepare_waiting(window, patience, peer::check_any_window);
+  if (!ready) return ready;
+  const peer::local_window* const local = peer::access::local(window);
+  const peer_memory_ref& ref = local == nullptr ? window.ref() : local->image();
+  TMAP_TRY_CUDA(kernels::launch_await_credits(ref, peer::nanoseconds(patience), stream.get()));
+  return {};
 }
 
 result<void> barrier_async(const peer_memory& window, cuda::stream_ref stream, std::chrono::milliseconds patience) {
   const support::trace_range range{"tmap barrier"};
-  return peer::run_waiting(window, patience, stream, kernels::launch_peer_barrier);
+  const result<void> ready = peer::prepare_waiting(window, patience, peer::check_any_window);
+  if (!ready) return ready;
+  if (const peer::local_window* local = peer::access::local(window)) return local->meet(stream.get());
+  TMAP_TRY_CUDA(kernels::launch_peer_barrier(window.ref(), peer::nanoseconds(patience), stream.get()));
+  return {};
 }
 
 result<void> self_test_async(const peer_memory& window, cuda::stream_ref stream, std::chrono::milliseconds patience) {
   const support::trace_range range{"tmap self_test of peers"};
-  return peer::run_waiting(window, patience, stream, kernels::launch_peer_self_test);
+  const result<void> ready = peer::prepare_waiting(window, patience, peer::check_window);
+  if (!ready) return ready;
+  TMAP_TRY_CUDA(kernels::launch_peer_self_test(window.ref(), peer::nanoseconds(patience), stream.get()));
+  return {};
 }
 
 result<void> last_outcome(const peer_memory& window, cuda::stream_ref stream) {
   using header = detail::peer::window_header;
   static_assert(offsetof(header, fault) == offsetof(header, verdict) + sizeof(std::uint32_t));
   support::arguments given;
-  peer::check_window(given, window);
+  peer::check_any_window(given, window);
   if (!given) return given.outcome();
   const std::uint64_t at = window.ref().windows[window.ref().rank] + offsetof(header, verdict);
   std::uint32_t words[2]{};

@@ -50,6 +50,7 @@ bool find_all(nccl_functions& nccl, lookup& from) {
   from.find(nccl.rank, "ncclCommUserRank");
   from.find(nccl.device, "ncclCommCuDevice");
   from.find(nccl.all_gather, "ncclAllGather");
+  from.find(nccl.all_to_all, "ncclAlltoAll");
   from.find(nccl.allocate, "ncclMemAlloc");
   from.find(nccl.free, "ncclMemFree");
   from.find(nccl.open_window, "ncclCommWindowRegister");

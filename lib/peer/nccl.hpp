@@ -47,6 +47,8 @@ struct nccl_functions {
   nccl_result (*device)(const ncclComm* communicator, int* device){};
   nccl_result (*all_gather)(const void* from, void* to, std::size_t count, int type, ncclComm* communicator,
                             cudaStream_t stream){};
+  nccl_result (*all_to_all)(const void* from, void* to, std::size_t count, int type, ncclComm* communicator,
+                            cudaStream_t stream){};
   nccl_result (*allocate)(void** data, std::size_t bytes){};
   nccl_result (*free)(void* data){};
   nccl_result (*open_window)(ncclComm* communicator, void* data, std::size_t bytes, nccl_window_handle* window,

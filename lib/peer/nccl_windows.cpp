@@ -5,6 +5,7 @@
 #include <new>
 #include <utility>
 
+#include "lib/peer/local_window.hpp"
 #include "lib/support/arguments.hpp"
 #include "lib/support/check.hpp"
 
@@ -17,7 +18,8 @@ constexpr int no_flags = 0;  // NCCL_WIN_DEFAULT: the other flags start what may
 /// the window of a broken communicator is never destroyed.
 class nccl_window {
  public:
-  explicit nccl_window(std::shared_ptr<communicator> over) : over_{std::move(over)} {}
+  nccl_window(std::shared_ptr<communicator> over, std::uint64_t bytes)
+      : over_{std::move(over)}, bytes_{window_bytes(bytes)} {}
   nccl_window(const nccl_window&) = delete;
   nccl_window& operator=(const nccl_window&) = delete;
 
@@ -30,9 +32,8 @@ class nccl_window {
     if (data_ != nullptr && over_->may_end()) static_cast<void>(nccl.free(data_));
   }
 
-  result<void> allocate(std::size_t bytes) {
-    bytes_ = bytes;
-    TMAP_TRY_NCCL(over_->nccl().allocate(&data_, bytes));
+  result<void> allocate() {
+    TMAP_TRY_NCCL(over_->nccl().allocate(&data_, bytes_));
     return clear(over_->calls(), data_, peer_header_bytes);
   }
 
@@ -78,8 +79,8 @@ class nccl_window {
   }
 
   const std::shared_ptr<communicator> over_;
+  const std::size_t bytes_;
   void* data_{};
-  std::size_t bytes_{};
   nccl_window_handle handle_{};
   std::shared_ptr<nccl_window> self_;
   nccl_window* next_{};
@@ -95,26 +96,41 @@ class nccl_provider final : public provider {
     const device_guard current{over_->calls(), over_->device()};
     TMAP_TRY_CUDA(current.code());
     std::shared_ptr<nccl_window> made;
-    result<void> ready = allocate(bytes, made);
-    ready = agree(ready, bytes);
+    const result<void> ready = agree(allocate(made, bytes), bytes, "bytes");
     if (!ready) return failure{ready.error()};
     const result<addresses> at = open_all(made);
     if (!at) return failure{at.error()};
     return window{*at, std::move(made)};
   }
 
+  result<window> open_local(std::uint64_t bytes, std::uint64_t pair_bytes) override {
+    const device_guard current{over_->calls(), over_->device()};
+    TMAP_TRY_CUDA(current.code());
+    std::shared_ptr<local_window> made;
+    result<void> ready = agree(allocate(made, bytes, pair_bytes), bytes, "bytes");
+    if (ready) ready = agree(ready, pair_bytes, "pair_bytes");
+    if (ready) ready = made->connect();
+    if (!ready) return failure{ready.error()};
+    window opened;
+    opened.at[over_->rank()] = made->address();
+    opened.local = made.get();
+    opened.owner = std::move(made);
+    return opened;
+  }
+
  private:
   /// Does not throw: the other ranks wait for this one's outcome.
-  result<void> allocate(std::uint64_t bytes, std::shared_ptr<nccl_window>& made) try {
-    made = std::make_shared<nccl_window>(over_);
-    return made->allocate(window_bytes(bytes));
+  template <class Window, class... Sizes>
+  result<void> allocate(std::shared_ptr<Window>& made, Sizes... sizes) try {
+    made = std::make_shared<Window>(over_, sizes...);
+    return made->allocate();
   } catch (const std::bad_alloc&) {
     return failure{error{status::out_of_memory}};
   }
 
   /// Fails on all ranks if one of them failed before, or wants another size. No rank uses the
   /// window before every rank has set its header to zero.
-  result<void> agree(const result<void>& mine, std::uint64_t bytes) {
+  result<void> agree(const result<void>& mine, std::uint64_t bytes, const char* argument) {
     const result<rank_values> all = over_->exchange(mine ? bytes : 0);
     if (!mine) return mine;
     if (!all) return failure{all.error()};
@@ -124,7 +140,7 @@ class nccl_provider final : public provider {
       const error e{.code = other == 0 ? status::out_of_memory : status::windows_differ,
                     .found = bytes,
                     .allowed = other == 0 ? i : other,
-                    .argument = "bytes",
+                    .argument = argument,
                     .reason = other == 0 ? "is {found}; rank {allowed} could not allocate its window"
                                          : "is {found}; another rank of the group asked for {allowed}"};
       return failure{e};

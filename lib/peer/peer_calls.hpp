@@ -1,12 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <tmap/peer_memory_ref.hpp>
+
 #include <cuda_runtime_api.h>
 
 #include <cstddef>
 #include <cstdint>
 
-namespace tmap::peer {
+namespace tmap {
+
+namespace kernels::peer {
+struct exchange_request;
+struct parcel_layout;
+}  // namespace kernels::peer
+
+namespace peer {
 
 /// The calls of groups to the system, to CUDA and to the dynamic linker, as pointers, so that tests
 /// can simulate every machine and every failure. NCCL is found through `open_library`.
@@ -40,8 +49,17 @@ struct peer_calls {
   /// Launches a kernel that writes the addresses of a window of NCCL, one for each rank, to device
   /// memory.
   cudaError_t (*ask_window)(const void* window, std::uint32_t ranks, std::uint64_t* addresses, cudaStream_t stream);
+
+  // Launches of an exchange by parcels.
+  cudaError_t (*pack_parcels)(const peer_memory_ref& window, const kernels::peer::exchange_request& request,
+                              const kernels::peer::parcel_layout& at, cudaStream_t stream);
+  cudaError_t (*deliver_parcels)(const peer_memory_ref& window, const kernels::peer::exchange_request& request,
+                                 const kernels::peer::parcel_layout& at, cudaStream_t stream);
+  cudaError_t (*exchange)(const peer_memory_ref& window, const kernels::peer::exchange_request& request,
+                          std::uint64_t patience, cudaStream_t stream);
 };
 
 const peer_calls& real_peer_calls();
 
-}  // namespace tmap::peer
+}  // namespace peer
+}  // namespace tmap

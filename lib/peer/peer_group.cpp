@@ -4,6 +4,7 @@
 #include <new>
 #include <utility>
 
+#include "lib/peer/access.hpp"
 #include "lib/peer/communicator.hpp"
 #include "lib/peer/given_addresses.hpp"
 #include "lib/peer/id_file.hpp"
@@ -14,23 +15,19 @@
 
 namespace tmap {
 
-struct peer::access {
-  static peer_group group(std::shared_ptr<provider> from, std::uint32_t rank, std::uint32_t ranks) {
-    return {std::move(from), rank, ranks};
-  }
-
-  static peer_memory memory(window&& opened, std::uint64_t bytes, std::uint32_t rank, std::uint32_t ranks) {
-    peer_memory made;
-    made.owner_ = std::move(opened.owner);
-    for (std::uint32_t i = 0; i < ranks; ++i) made.ref_.windows[i] = opened.at[i];
-    made.ref_.bytes = bytes;
-    made.ref_.rank = rank;
-    made.ref_.ranks = ranks;
-    return made;
-  }
-};
-
 namespace peer {
+
+peer_memory access::memory(window&& opened, std::uint64_t bytes, std::uint32_t rank, std::uint32_t ranks) {
+  peer_memory made;
+  made.owner_ = std::move(opened.owner);
+  made.local_ = opened.local;
+  for (std::uint32_t i = 0; i < ranks; ++i) made.ref_.windows[i] = opened.at[i];
+  made.ref_.bytes = bytes;
+  made.ref_.rank = rank;
+  made.ref_.ranks = ranks;
+  return made;
+}
+
 namespace {
 
 constexpr std::uint64_t most_bytes = std::uint64_t{1} << 40;
@@ -126,9 +123,12 @@ result<peer_group> create_group(const peer_start& start, const peer_calls& calls
 }  // namespace peer
 
 peer_memory::peer_memory(peer_memory&& other) noexcept
-    : owner_{std::move(other.owner_)}, ref_{std::exchange(other.ref_, {})} {}
+    : owner_{std::move(other.owner_)},
+      local_{std::exchange(other.local_, nullptr)},
+      ref_{std::exchange(other.ref_, {})} {}
 peer_memory& peer_memory::operator=(peer_memory&& other) noexcept {
   owner_ = std::move(other.owner_);
+  local_ = std::exchange(other.local_, nullptr);
   ref_ = std::exchange(other.ref_, {});
   return *this;
 }
@@ -175,6 +175,19 @@ result<peer_memory> peer_group::allocate(std::uint64_t bytes) try {
   if (!given) return failure{given.complaint()};
   if (const result<void> usable = check(); !usable) return failure{usable.error()};
   result<peer::window> opened = provider_->open(bytes);
+  if (!opened) return failure{opened.error()};
+  return peer::access::memory(std::move(*opened), bytes, rank_, ranks_);
+} catch (const std::bad_alloc&) {
+  return peer::without_memory();
+}
+
+result<peer_memory> peer_group::allocate_local(std::uint64_t bytes, std::uint64_t pair_bytes) try {
+  support::arguments given;
+  given.range(bytes, 1, peer::most_bytes, "bytes");
+  given.range(pair_bytes, 1, peer::most_bytes, "pair_bytes");
+  if (!given) return failure{given.complaint()};
+  if (const result<void> usable = check(); !usable) return failure{usable.error()};
+  result<peer::window> opened = provider_->open_local(bytes, pair_bytes);
   if (!opened) return failure{opened.error()};
   return peer::access::memory(std::move(*opened), bytes, rank_, ranks_);
 } catch (const std::bad_alloc&) {

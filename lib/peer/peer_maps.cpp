@@ -2,6 +2,7 @@
 #include <tmap/detail/spec_arithmetic.hpp>
 #include <tmap/peer_maps.hpp>
 
+#include "lib/peer/call_checks.hpp"
 #include "lib/support/arguments.hpp"
 
 namespace tmap {
@@ -31,7 +32,7 @@ void check_place(support::arguments& given, const tensor_spec& local, const peer
 result<tensor_spec> all_ranks_spec(const tensor_spec& local, const peer_memory& window) {
   constexpr support::argument name{"local"};
   support::arguments given;
-  if (!window) given.refuse("window", "is empty; call `peer_group::allocate`");
+  peer::check_window(given, window);
   given.range(local.rank, 1, max_rank - 1, name.member("rank"));
   if (given) check_place(given, local, window.ref());
   const peer_memory_ref& ref = window.ref();

@@ -1,9 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "lib/peer/provider.hpp"
 
+#include "lib/support/arguments.hpp"
 #include "lib/support/check.hpp"
 
 namespace tmap::peer {
+
+result<window> provider::open_local(std::uint64_t, std::uint64_t) {
+  return support::refused("peer_group", "has no communicator of NCCL; its ranks reach each other: call `allocate`");
+}
 
 result<void> birthplace::check() const {
   if (!is_forked()) return {};

@@ -16,10 +16,13 @@ namespace tmap::peer {
 
 using addresses = std::array<device_address, max_group_ranks>;
 
+class local_window;
+
 /// The windows of all ranks as one rank sees them. `owner` frees what belongs to this rank.
 struct window {
-  addresses at{};
+  addresses at{};  ///< 0 for a rank whose window this one does not reach
   std::shared_ptr<void> owner;
+  const local_window* local{};  ///< null if all ranks reach the window
 };
 
 /// Returns the bytes of a window with its header, for `bytes` of the user. The granule of NCCL's
@@ -36,6 +39,8 @@ class provider {
   virtual ~provider() = default;
   /// Opens the next window of `bytes` bytes of the user.
   [[nodiscard]] virtual result<window> open(std::uint64_t bytes) = 0;
+  /// Opens the next window that peers do not reach. Fails if the group has no communicator.
+  [[nodiscard]] virtual result<window> open_local(std::uint64_t bytes, std::uint64_t pair_bytes);
   /// Returns the failure after which the group cannot be used, if there was one.
   [[nodiscard]] virtual result<void> check() = 0;
 };

@@ -52,6 +52,9 @@ const peer_calls& real_peer_calls() {
       .is_device_memory = is_device_memory,
       .ask_window_version = kernels::ask_window_version,
       .ask_window = kernels::launch_ask_window,
+      .pack_parcels = kernels::launch_pack_parcels,
+      .deliver_parcels = kernels::launch_deliver_parcels,
+      .exchange = kernels::launch_exchange,
   };
   return calls;
 }

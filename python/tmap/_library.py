@@ -63,6 +63,7 @@ _ARGUMENTS = {
     "tmap_peer_group_check": (c.Handle,),
     "tmap_peer_group_destroy": (c.Handle,),
     "tmap_peer_group_allocate": (c.Handle, c_uint64, c_void_p),
+    "tmap_peer_group_allocate_local": (c.Handle, c_uint64, c_uint64, c_void_p),
     "tmap_peer_memory_query": (c.Handle, c_void_p),
     "tmap_peer_memory_destroy": (c.Handle,),
     "tmap_peer_exchange_rows": (c.Handle, c_void_p, c_void_p),

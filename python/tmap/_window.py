@@ -86,6 +86,8 @@ class Window:
             raise ValueError(f"rank is {owner}: the group has {self.ranks}")
         if not 0 <= offset <= self.nbytes:
             raise ValueError(f"offset is {offset}: the window has {self.nbytes} bytes")
+        if not self._ref.windows[owner]:
+            raise ValueError(f"rank is {owner}: a window of `allocate_local` reaches no other rank")
         return self._ref.windows[owner] + self.HEADER_BYTES + offset
 
     def array(self, shape: Sequence[int], dtype, offset: int = 0,

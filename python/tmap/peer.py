@@ -156,6 +156,21 @@ class Group:
                                 integer(nbytes, "nbytes", 64), byref(handle)))
         return Window(handle, self._home, self._keeps)
 
+    def allocate_local(self, nbytes: int, pair_nbytes: int) -> Window:
+        """Makes a window for ranks that do not reach each other's memory, where `allocate` raises
+        `Status.NO_PEER_ACCESS`. Needs a group over NCCL. `Window.exchange_rows`, `await_pulls`,
+        `barrier` and `last_outcome` take it, and move rows through NCCL. They count as calls of the
+        group, and NCCL waits for other ranks without a deadline.
+
+        `pair_nbytes` bounds the rows that one rank sends another in a call. So many bytes cross for
+        each pair in every call. All ranks call this with the same sizes.
+        """
+        handle = c.Handle()
+        check(self._home.inside(lib.tmap_peer_group_allocate_local, self._handle,
+                                integer(nbytes, "nbytes", 64),
+                                integer(pair_nbytes, "pair_nbytes", 64), byref(handle)))
+        return Window(handle, self._home, self._keeps)
+
     def check(self) -> None:
         """Raises `Error` if NCCL reports that a peer was lost. Waits for nothing."""
         check(lib.tmap_peer_group_check(self._handle))

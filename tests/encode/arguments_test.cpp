@@ -118,6 +118,7 @@ TEST(encode_arguments, owners) {
     encode_run run{default_stream};
     run.choices.owners.ranks = at<const std::uint32_t>(0x50000);
     run.choices.owners.memory.ranks = 2;
+    run.choices.owners.memory.windows[0] = run.choices.owners.memory.windows[1] = 1 << 20;
     change(run);
     return run;
   };
@@ -132,6 +133,12 @@ TEST(encode_arguments, owners) {
   refused("choices.trusted", [](encode_run& r) { r.choices.trusted = true; });
   refused("choices.published_by", [](encode_run& r) { r.choices.published_by = publish::copy_fence; });
   expect_refused(encode_one(rank_2(patch_dim(1)), patches, with([](encode_run&) {})), "base.fields");
+  const auto unreached =
+      encode_one(rank_2(patch_address), patches, with([](encode_run& r) { r.choices.owners.memory.windows[1] = 0; }));
+  EXPECT_EQ(unreached.error().code, status::no_peer_access);
+  EXPECT_EQ(to_string(unreached.error()),
+            "`choices.owners.memory` does not reach the window of rank 1; maps with "
+            "owners need a window of `allocate`");
 }
 
 TEST(encode_arguments, ragged_rows) {

@@ -185,6 +185,8 @@ std::vector<public_call> peer_calls_of_cpp() {
   std::vector<public_call> all = calls_that_make_groups();
   const std::vector<public_call> others{
       {"tmap::peer_group::allocate", &check_allocate},
+      in<peer_scene>("tmap::peer_group::allocate_local",
+                     [](peer_scene& s) { return as_text(s.over_nccl->allocate_local(100, 100)); }),
       in<peer_scene>("tmap::peer_group::check", [](peer_scene& s) { return s.over_nccl->check(); }),
       ending_of_peers(
           "tmap::peer_group::peer_group",
@@ -348,6 +350,8 @@ std::vector<public_call> peer_calls_of_c() {
       in<s>("tmap_peer_group_check", [](s& o) { return tmap_peer_group_check(o.c_group); }),
       in<s>("tmap_peer_group_destroy", [](s& o) { return tmap_peer_group_destroy(o.c_group); }),
       in<s>("tmap_peer_group_allocate", [](s& o) { return tmap_peer_group_allocate(o.c_group, 100, &o.made_window); }),
+      in<s>("tmap_peer_group_allocate_local",
+            [](s& o) { return tmap_peer_group_allocate_local(o.c_group, 100, 100, &o.made_window); }),
   };
   all.insert(all.end(), others.begin(), others.end());
   for (public_call& each : calls_of_c_with_windows()) all.push_back(std::move(each));

@@ -102,6 +102,7 @@ TEST_F(c_peers, wild_handles_name_nothing) {
     EXPECT_EQ(tmap_peer_group_query({wild}, &number, &number), TMAP_INVALID_HANDLE);
     EXPECT_EQ(tmap_peer_group_check({wild}), TMAP_INVALID_HANDLE);
     EXPECT_EQ(tmap_peer_group_allocate({wild}, 1, &window_), TMAP_INVALID_HANDLE);
+    EXPECT_EQ(tmap_peer_group_allocate_local({wild}, 1, 1, &window_), TMAP_INVALID_HANDLE);
     EXPECT_EQ(tmap_peer_group_destroy({wild}), TMAP_INVALID_HANDLE);
     EXPECT_EQ(tmap_peer_memory_query({wild}, &ref), TMAP_INVALID_HANDLE);
     EXPECT_EQ(tmap_peer_memory_destroy({wild}), TMAP_INVALID_HANDLE);
@@ -129,6 +130,7 @@ TEST_F(c_peers, a_group_is_for_one_call_at_a_time) {
   EXPECT_EQ(tmap_peer_group_query(group_, &number, &number), TMAP_GROUP_BUSY);
   EXPECT_EQ(tmap_peer_group_check(group_), TMAP_GROUP_BUSY);
   EXPECT_EQ(tmap_peer_group_allocate(group_, 1, &second), TMAP_GROUP_BUSY);
+  EXPECT_EQ(tmap_peer_group_allocate_local(group_, 1, 1, &second), TMAP_GROUP_BUSY);
   EXPECT_EQ(number, 77u);
   EXPECT_EQ(second.value, 77u);
 }
@@ -245,6 +247,10 @@ TEST_F(c_peers, allocations_are_refused_and_named) {
   EXPECT_EQ(refused(tmap_peer_group_allocate(group_, 0, &second)), "bytes");
   EXPECT_EQ(refused(tmap_peer_group_allocate(group_, 1, &second)), "bytes") << "the memory is used up";
   EXPECT_EQ(refused(tmap_peer_group_allocate(group_, 1, nullptr)), "window");
+  EXPECT_EQ(refused(tmap_peer_group_allocate_local(group_, 0, 1, &second)), "bytes");
+  EXPECT_EQ(refused(tmap_peer_group_allocate_local(group_, 1, 0, &second)), "pair_bytes");
+  EXPECT_EQ(refused(tmap_peer_group_allocate_local(group_, 1, 1, nullptr)), "window");
+  EXPECT_EQ(refused(tmap_peer_group_allocate_local(group_, 1, 1, &second)), "group") << "it has no communicator";
   EXPECT_EQ(refused(tmap_peer_memory_query(window_, nullptr)), "ref");
   std::uint32_t number = 77;
   EXPECT_EQ(refused(tmap_peer_group_query(group_, nullptr, &number)), "rank");

@@ -143,6 +143,14 @@ struct fake_peer_calls {
       m.done.push_back("gather " + std::to_string(mine) + (count == 1 && type == 5 ? "" : " of another type"));
     });
   }
+  static nccl_result all_to_all(const void* from, void* to, std::size_t count, int type, ncclComm* communicator,
+                                cudaStream_t) {
+    return nccl_job([&] {
+      const std::size_t bytes = 8 * count * static_cast<std::size_t>(communicator->ranks);
+      std::memset(to, static_cast<const unsigned char*>(from)[bytes - 1], bytes);  // reads and writes all of both
+      machine().done.push_back("all to all of " + std::to_string(count) + (type == 5 ? "" : " of another type"));
+    });
+  }
   static nccl_result allocate_memory(void** data, std::size_t bytes) {
     return nccl([&] {
       *data = std::malloc(bytes);
@@ -189,6 +197,7 @@ void* fake_peer_calls::find_function(void*, const char* name) {
       {"ncclCommUserRank", any(+[](const ncclComm* c, int* n) { return nccl([&] { *n = c->rank; }); })},
       {"ncclCommCuDevice", any(+[](const ncclComm* c, int* n) { return nccl([&] { *n = c->device; }); })},
       {"ncclAllGather", any(&self::all_gather)},
+      {"ncclAlltoAll", any(&self::all_to_all)},
       {"ncclMemAlloc", any(&self::allocate_memory)},
       {"ncclMemFree", any(&self::free_memory)},
       {"ncclCommWindowRegister", any(&self::open_window)},
@@ -238,6 +247,14 @@ const peer::peer_calls& fake_peers::calls() {
                              const void*) { return self::cuda([&] { *is = !self::machine().are_windows_refused; }); },
       .ask_window_version = [] { return self::machine().kernel_version; },
       .ask_window = &self::ask_window,
+      .pack_parcels = [](const peer_memory_ref&, const kernels::peer::exchange_request&,
+                         const kernels::peer::parcel_layout&,
+                         cudaStream_t) { return self::cuda([] { self::machine().done.emplace_back("pack"); }); },
+      .deliver_parcels = [](const peer_memory_ref&, const kernels::peer::exchange_request&,
+                            const kernels::peer::parcel_layout&,
+                            cudaStream_t) { return self::cuda([] { self::machine().done.emplace_back("deliver"); }); },
+      .exchange = [](const peer_memory_ref&, const kernels::peer::exchange_request&, std::uint64_t,
+                     cudaStream_t) { return self::cuda([] { self::machine().done.emplace_back("exchange"); }); },
   };
   return all;
 }

@@ -72,7 +72,8 @@ class fake_peers {
   int nccl_version{23007};
   int kernel_version{};
   std::set<std::string> missing_functions;
-  std::vector<std::string> done;  ///< what NCCL did, in order: "gather 4096", "open window 0"
+  /// Lists what NCCL did and which kernels ran, in order: "gather 4096", "pack".
+  std::vector<std::string> done;
   /// Returns what another rank brings to the n-th exchange (0 is the first), where this rank brings
   /// `mine`.
   std::function<std::uint64_t(int n, int rank, std::uint64_t mine)> other_ranks;

@@ -14,8 +14,8 @@ namespace tmap::testing {
 using kernels::peer::exchange_request;
 using kernels::peer::parcel_layout;
 
-/// Runs exchanges by parcels. Its calls take the image for the windows of other ranks, as kernels do
-/// that get its address. The all-to-all is made of loads and stores of the model.
+/// Runs exchanges by parcels. Its calls take the image for the windows of other ranks, as kernels
+/// do that get its address. The all-to-all is made of loads and stores of the model.
 template <class Base>
 class parcel_link : public Base {
  public:

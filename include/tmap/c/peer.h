@@ -167,7 +167,16 @@ TMAP_API tmap_status tmap_peer_group_destroy(tmap_peer_group group);
 /// order, except that the first rank of `tmap_peer_group_of_process` makes it for all.
 TMAP_API tmap_status tmap_peer_group_allocate(tmap_peer_group group, uint64_t bytes, tmap_peer_memory* window);
 
-/// Returns the addresses, which are valid until the window is destroyed.
+/// Makes a window for ranks that do not reach each other's memory, of a group of
+/// `tmap_peer_group_create` or `tmap_peer_group_from_nccl` (`tmap::peer_group::allocate_local`).
+/// `tmap_peer_exchange_rows`, `tmap_peer_await_pulls`, `tmap_peer_barrier` and
+/// `tmap_peer_last_outcome` take it. No other thread may use the group or its communicator during
+/// these calls.
+TMAP_API tmap_status tmap_peer_group_allocate_local(tmap_peer_group group, uint64_t bytes, uint64_t pair_bytes,
+                                                    tmap_peer_memory* window);
+
+/// Returns the addresses, which are valid until the window is destroyed. Those of ranks that this
+/// one does not reach are 0.
 TMAP_API tmap_status tmap_peer_memory_query(tmap_peer_memory window, tmap_peer_memory_ref* ref);
 
 /// Frees this rank's part of a window, once the calls in progress with it have returned. No kernel
