@@ -16,9 +16,9 @@
 #include "lib/peer/make_group.hpp"
 #include "lib/peer/nccl.hpp"
 
-// Groups of virtual ranks that do not use each other's windows. What looks like NCCL to them is made
-// of copies on the GPU between two barriers of other windows, so one thread serves all ranks, and
-// graphs capture it.
+// Groups of virtual ranks that do not use each other's windows. What looks like NCCL to them is
+// made of copies on the GPU between two barriers of other windows, so one thread serves all ranks,
+// and graphs capture it.
 
 namespace tmap::testing {
 class carrier;
@@ -32,7 +32,8 @@ struct ncclComm {
 
 namespace tmap::testing {
 
-/// Carries parcels among the ranks of one GPU. `meeting` has a window of each rank that others reach.
+/// Carries parcels among the ranks of one GPU. `meeting` has a window of each rank that others
+/// reach.
 class carrier {
  public:
   explicit carrier(const std::vector<const peer_memory*>& meeting) : meeting_{meeting} {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests windows that peers do not reach, as one rank sees them: the fake NCCL plays the other ranks,
-// and kernels are noted.
+// Tests windows that peers do not reach, as one rank sees them: the fake NCCL plays the other
+// ranks, and kernels are noted.
 #include <tmap/expert_parallel.hpp>
 #include <tmap/peer_exchange.hpp>
 #include <tmap/peer_maps.hpp>
