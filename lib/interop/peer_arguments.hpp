@@ -24,6 +24,7 @@ inline answer named(const error& e) {
   static constexpr other_name names[] = {
       {"windows.size()", "ranks"},
       {"devices.size()", "ranks"},
+      {"peer_group", "group"},
       {"start.patience", "start.patience_ms"},
       {"patience", "patience_ms"},
       {"run.patience", "problem.patience_ms"},

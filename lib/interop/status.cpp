@@ -117,7 +117,6 @@ argument_name c_name_of(const argument_name& name) {
       {"changed.count", "changed_count"},
       {"map_batch", "batch"},
       {"batch", "old"},
-      {"peer_group", "group"},
   };
   for (const other_name& other : beginnings) {
     if (name.view().substr(0, other.library.size()) != other.library) continue;

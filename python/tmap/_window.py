@@ -38,7 +38,7 @@ class WindowArray:
 
 
 class Window:
-    """Memory of equal size on all ranks of a group, of `Group.allocate`.
+    """Memory of equal size on all ranks of a group, of `Group.allocate` or `allocate_local`.
 
     `exchange_rows`, `await_pulls`, `barrier` and `self_test` are collective: all ranks make the
     same calls with a window in the same order, each on a stream of its own GPU. They enqueue a

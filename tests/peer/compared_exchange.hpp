@@ -90,12 +90,13 @@ struct rank_with_stream {
     EXPECT_EQ(cudaMemcpyAsync(window.data(), all.data(), all.size(), cudaMemcpyHostToDevice, stream->get()),
               cudaSuccess);
   }
+  /// The wait is for the exchange before: one that succeeds hides how its own ended.
   void enqueue(const parcel_case& given) const {
+    const result<void> pulled = await_pulls_async(window, stream->ref());
+    EXPECT_TRUE(pulled.has_value()) << to_string(pulled.error());
     const result<void> enqueued =
         exchange_rows_async(window, problem_of(given, window), {stream->ref(), given.blocks, milliseconds{5000}});
     EXPECT_TRUE(enqueued.has_value()) << to_string(enqueued.error());
-    const result<void> pulled = await_pulls_async(window, stream->ref());
-    EXPECT_TRUE(pulled.has_value()) << to_string(pulled.error());
   }
   exchanged read() const {
     const result<void> ended = last_outcome(window, stream->ref());

@@ -9,6 +9,9 @@
 
 #include <cstdlib>
 
+#include "lib/peer/make_group.hpp"
+#include "peer/fake_peers.hpp"
+
 namespace tmap::testing {
 namespace {
 
@@ -45,6 +48,15 @@ tmap::result<tmap::peer_memory> window_of_a_job(std::uint32_t rank, std::uint32_
   return group->allocate(bytes);
 }
 // [group_over_nccl]
+
+// [window_without_peer_access]
+tmap::result<tmap::peer_memory> window_anywhere(tmap::peer_group& group, std::uint64_t bytes,
+                                                std::uint64_t pair_bytes) {
+  auto window = group.allocate(bytes);
+  if (window || window.error().code != tmap::status::no_peer_access) return window;
+  return group.allocate_local(bytes, pair_bytes);  // all ranks come here, or none does
+}
+// [window_without_peer_access]
 
 // [map_owners]
 tmap::result<void> encode_for_owners(const tmap::peer_memory& window, const std::uint32_t* owners,
@@ -194,6 +206,15 @@ TEST(group_samples, a_window_at_addresses) {
   const auto window = window_at(1, {1 << 20, 1 << 21}, 1 << 20);
   ASSERT_TRUE(window.has_value());
   EXPECT_EQ(window->ref().address(0), (1u << 20) + peer_header_bytes);
+}
+
+TEST(group_samples, a_window_without_peer_access_is_one_that_peers_do_not_reach) {
+  fake_peers machine;
+  auto group =
+      peer::group_from_nccl(machine.program_communicator(0, 2, 1), std::chrono::seconds{1}, fake_peers::calls());
+  EXPECT_TRUE(window_anywhere(*group, 4096, 256)->reaches_peers());
+  machine.are_windows_refused = true;
+  EXPECT_FALSE(window_anywhere(*group, 4096, 256)->reaches_peers());
 }
 
 TEST(group_samples, two_gpus_are_there_or_the_reason_why_not) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs exchanges with windows that peers do not reach through the real NCCL, and compares every byte
+// Runs exchanges with windows that peers do not reach through the real NCCL. Every byte is compared
 // with exchanges that pull.
 #include <barrier>
 #include <cstdlib>
