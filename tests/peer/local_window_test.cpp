@@ -207,7 +207,7 @@ TEST_F(local_window, an_own_communicator_ends_with_the_window) {
   EXPECT_TRUE(exchange(window).has_value());
   window = peer_memory{};
   EXPECT_TRUE(machine.is_clean());
-  EXPECT_EQ(machine.done.back(), "destroy");
+  EXPECT_EQ(machine.done.back(), "abort");
 }
 
 TEST_F(local_window, each_failure_of_cuda_is_reported_and_leaves_no_memory) {

@@ -19,6 +19,7 @@ using kernels::peer::parcel_layout;
 template <class Base>
 class parcel_link : public Base {
  public:
+  static constexpr std::uint64_t user_bytes = 16384;  // more than an exchange of a test needs
   static constexpr bool has_bytes = requires(Base & link) { link.load_byte(0, 0); };
 
   explicit parcel_link(const ranks::model_link& sound) : Base(sound) {}
@@ -52,8 +53,6 @@ class parcel_link : public Base {
   }
 
  protected:
-  static constexpr std::uint64_t user_bytes = 16384;  // more than an exchange of a test needs
-
   /// Returns the rank whose parcel comes as that of `source`.
   virtual std::uint32_t sender(std::uint32_t source) const { return source; }
 
@@ -87,6 +86,25 @@ class parcel_link : public Base {
   }
 
   parcel_layout at_{};
+};
+
+/// Fails if something outside the window and its parcels is read or written.
+template <std::uint64_t pair_bytes>
+struct bounded : faulty_link {
+  using faulty_link::faulty_link;
+  void get(std::uint32_t to_shared, std::uint32_t from, std::uint64_t offset, std::uint32_t bytes, std::uint32_t set) {
+    expect(offset + bytes <= end(), "a get stays in bounds");
+    faulty_link::get(to_shared, from, offset, bytes, set);
+  }
+  void put(std::uint32_t to, std::uint64_t offset, std::uint32_t from_shared, std::uint32_t bytes) {
+    expect(offset + bytes <= end(), "a put stays in bounds");
+    faulty_link::put(to, offset, from_shared, bytes);
+  }
+
+ private:
+  std::uint64_t end() const {
+    return end_of(kernels::peer::layout_of(ranks(), parcel_link<faulty_link>::user_bytes, pair_bytes), ranks());
+  }
 };
 
 // Faults of the steps around an all-to-all.

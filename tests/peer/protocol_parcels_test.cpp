@@ -102,6 +102,14 @@ TEST(protocol_parcels, a_rank_that_would_send_rows_it_lacks_is_named_to_all) {
   expect_at_random(exchange_program<delivers_nothing>(lacking, all_calls(peer_status::bad_counts, 1)), 20);
 }
 
+TEST(protocol_parcels, rows_that_will_be_refused_are_neither_read_nor_packed) {
+  exchange_case full = full_parcels();
+  full.rows = [](std::uint32_t, std::uint32_t, std::uint32_t to, std::uint32_t) { return to == 2 ? 5u : 0u; };
+  expect_at_random(exchange_program<parcel_link<bounded<47>>>(full, all_calls(peer_status::overflow, 2)), 20);
+  full.rows = [](std::uint32_t, std::uint32_t, std::uint32_t to, std::uint32_t) { return to == 0 ? 100'000u : 1u; };
+  expect_at_random(exchange_program<parcel_link<bounded<47>>>(full, all_calls(peer_status::bad_counts, 0)), 20);
+}
+
 TEST(protocol_parcels, an_exchange_that_was_refused_leaves_the_group_whole) {
   exchange_case some = full_parcels();
   some.rows = [](std::uint32_t call, std::uint32_t from, std::uint32_t to, std::uint32_t) {
