@@ -18,10 +18,11 @@ class local_window;
 /// that every rank can reach. It is move-only. Kernels take `ref()`.
 ///
 /// The destructor frees this rank's part, and so waits for this rank's GPU. Destroy it when no
-/// kernel of any rank uses the window any more, nor NCCL for one of `peer_group::allocate_local`. The windows of a group `of_process` are freed
-/// together with the last rank's `peer_memory`. The destructor does nothing in a forked child, and
-/// nothing once the process exits. It leaves the memory of a group that is broken, because a kernel
-/// of a peer may still use it.
+/// kernel of any rank uses the window any more. With one of `peer_group::allocate_local` all ranks
+/// must have got what this one sent them. The windows of a group `of_process` are freed together
+/// with the last rank's `peer_memory`. The destructor does nothing in a forked child, and nothing
+/// once the process exits. It leaves the memory of a group that is broken, because a kernel of a
+/// peer may still use it.
 ///
 /// Different objects may be used by different threads. `ref`, `bytes` and `data` may be called by
 /// any thread while none moves or destroys the object.

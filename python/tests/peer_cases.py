@@ -4,6 +4,7 @@ import torch
 
 RANKS, GROUPS, COLUMNS = 2, 3, 64
 NBYTES = 1 << 20  # of a window
+PAIR_NBYTES = 1 << 15  # of a window that peers do not reach
 CAPACITY = 256
 _ROWS = 8192
 _OUT = _ROWS + CAPACITY * COLUMNS * 4

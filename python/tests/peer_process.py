@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One rank of the test `test_peer_gpu.TwoProcesses`: peer_process.py torch|create|symmetric. Makes
-its group in one of three ways and exchanges rows. Prints SKIP and the reason if PyTorch cannot do
-that."""
+"""One rank of the test `test_peer_gpu.TwoProcesses`: peer_process.py torch|create|symmetric [local].
+Makes its group in one of three ways and exchanges rows, with a window that peers do not reach if
+`local` is given. Prints SKIP and the reason if PyTorch cannot do that."""
 import os
 import sys
 import unittest
 
 import torch
 import torch.distributed as dist
-from peer_cases import NBYTES, Rank
+from peer_cases import NBYTES, PAIR_NBYTES, Rank
 
 import tmap
 from tmap import Status, peer
@@ -42,7 +42,8 @@ def main():
     dist.init_process_group("nccl", device_id=device)
     try:
         with make_group(sys.argv[1], rank) as group:
-            window = group.allocate(NBYTES)
+            is_local = sys.argv[2:] == ["local"]
+            window = group.allocate_local(NBYTES, PAIR_NBYTES) if is_local else group.allocate(NBYTES)
     except (tmap.Error, RuntimeError) as reason:
         if isinstance(reason, tmap.Error) and reason.status not in _CANNOT:
             raise

@@ -39,6 +39,9 @@ class Groups(unittest.TestCase):
                 self.assertEqual(first.address(16, rank=2), BUFFERS[2] + HEADER + 16)
                 self.assertEqual(second.address(rank=0), BUFFERS[0] + 2 * HEADER + 4096)
                 self.refused("bytes", group.allocate, NBYTES)
+                self.refused("bytes", group.allocate_local, 0, 1)
+                self.refused("pair_bytes", group.allocate_local, 1, 0)
+                self.refused("group", group.allocate_local, 1, 1)  # it has no communicator
         self.assertIn("rank 1 of 3, closed", repr(group))
         with self.assertRaises(tmap.Error) as caught:
             group.allocate(1)
@@ -350,6 +353,25 @@ class PyTorchsGroups(unittest.TestCase):
         with unittest.mock.patch.dict("sys.modules", {"torch": None}):
             with self.assertRaisesRegex(ValueError, "not imported"):
                 peer.Group.from_torch()
+
+
+class Reach(unittest.TestCase):
+    def test_a_window_that_peers_do_not_reach_has_its_own_address_alone(self):
+        asked = []
+
+        def allocate_local(group, nbytes, pair_nbytes, handle):
+            asked.append((nbytes, pair_nbytes))
+            return lib.tmap_peer_group_allocate(group, nbytes, handle)
+
+        group = group_of()
+        with unittest.mock.patch.object(peer, "lib",
+                                        types.SimpleNamespace(tmap_peer_group_allocate_local=allocate_local)):
+            window = group.allocate_local(4096, 100)
+        self.assertEqual(asked, [(4096, 100)])
+        window._ref.windows[2] = 0
+        self.assertEqual(window.address(rank=1), window.address())
+        with self.assertRaisesRegex(ValueError, "rank is 2: a window of `allocate_local` reaches no other rank"):
+            window.address(rank=2)
 
 
 class Contexts(StandIns):

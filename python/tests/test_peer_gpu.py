@@ -231,12 +231,12 @@ class TwoProcesses(unittest.TestCase):
     def setUp(self):
         support.need_ranks_over_nccl(2)
 
-    def run_ranks(self, provider):
+    def run_ranks(self, *arguments):
         variables = {**os.environ, **support.NCCL_OF_TESTS, "TORCH_SYMM_MEM_DISABLE_MULTICAST": "1",
                      "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "29531", "WORLD_SIZE": "2",
                      "PYTHONPATH": os.pathsep.join(sys.path)}
         script = Path(__file__).with_name("peer_process.py")
-        ranks = [subprocess.Popen([sys.executable, str(script), provider], env={**variables, "RANK": str(rank)},
+        ranks = [subprocess.Popen([sys.executable, str(script), *arguments], env={**variables, "RANK": str(rank)},
                                   stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) for rank in range(2)]
         texts = []
         for rank in ranks:
@@ -254,6 +254,11 @@ class TwoProcesses(unittest.TestCase):
 
     def test_a_communicator_of_its_own(self):
         self.run_ranks("create")
+
+    def test_windows_that_peers_do_not_reach(self):
+        for provider in ("torch", "create"):
+            with self.subTest(provider):
+                self.run_ranks(provider, "local")
 
     def test_pointers_of_symmetric_memory(self):
         self.run_ranks("symmetric")
