@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One rank of the test `test_peer_gpu.TwoProcesses`: peer_process.py torch|create|symmetric [local].
-Makes its group in one of three ways and exchanges rows, with a window that peers do not reach if
-`local` is given. Prints SKIP and the reason if PyTorch cannot do that."""
+"""One rank of the test `test_peer_gpu.TwoProcesses`: peer_process.py PROVIDER [local]. Makes its
+group in one of three ways, "torch", "create" or "symmetric", and exchanges rows, with a window that
+peers do not reach if `local` is given. Prints SKIP and the reason if PyTorch cannot do that."""
 import os
 import sys
 import unittest
