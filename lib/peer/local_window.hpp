@@ -4,7 +4,6 @@
 #include <tmap/error.hpp>
 #include <tmap/peer_memory_ref.hpp>
 
-#include <chrono>
 #include <cstdint>
 #include <memory>
 
