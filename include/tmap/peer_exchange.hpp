@@ -76,7 +76,8 @@ struct exchange_run {
 
 /// Waits, on the stream, until all ranks have pulled what this rank sent in earlier exchanges.
 /// Later kernels may overwrite it if the outcome is a success (`device::last_verdict`). In a broken
-/// group slower ranks may still be pulling.
+/// group slower ranks may still be pulling. The outcome replaces that of the exchange: a success
+/// hides an exchange that moved nothing, because of `peer_overflow` or bad counts.
 /// @fails as `exchange_rows_async`.
 [[nodiscard]] TMAP_API result<void> await_pulls_async(const peer_memory& window, cuda::stream_ref stream,
                                                       std::chrono::milliseconds patience = default_peer_patience);
@@ -101,8 +102,9 @@ struct exchange_run {
 /// @fails `invalid_argument`, `no_driver`, `no_device`, `cuda_failure`.
 [[nodiscard]] TMAP_API result<void> abort_group(const peer_memory& window);
 
-/// Waits for the stream, and returns how the last exchange with this window ended, or a later call
-/// that waited in vain. Do not call it while the stream is captured.
+/// Waits for the stream, and returns how the last exchange or `await_pulls_async` with this window
+/// ended, or a later call that waited in vain. To learn whether an exchange moved its rows, call it
+/// before `await_pulls_async`. Do not call it while the stream is captured.
 /// @fails `peer_timeout`, `peer_mismatch`, `group_broken`, `peer_overflow`, `self_test_failed`,
 /// `invalid_argument` for counts of some rank, `cuda_failure`.
 [[nodiscard]] TMAP_API result<void> last_outcome(const peer_memory& window, cuda::stream_ref stream);

@@ -187,7 +187,8 @@ class Window:
 
     def last_outcome(self, *, stream=None) -> None:
         """Waits for the stream, and raises `Error` if the last exchange with this window failed, or
-        a later call that waited in vain. Do not call it while the stream is captured."""
+        a later call that waited in vain. The success of an `await_pulls` hides an exchange before
+        it that moved nothing. Do not call it while the stream is captured."""
         check(self._home.inside(lib.tmap_peer_last_outcome, self._handle, self._stream(stream)))
 
     def abort(self) -> None:

@@ -218,7 +218,8 @@ TMAP_API tmap_status tmap_peer_self_test(tmap_peer_memory window, uint64_t patie
 /// `tmap::abort_group`. Waits for copies to all ranks.
 TMAP_API tmap_status tmap_peer_abort(tmap_peer_memory window);
 
-/// Waits for the stream and returns how the last exchange ended (`tmap::last_outcome`).
+/// Waits for the stream and returns how the last exchange or `tmap_peer_await_pulls` ended
+/// (`tmap::last_outcome`).
 TMAP_API tmap_status tmap_peer_last_outcome(tmap_peer_memory window, tmap_stream stream);
 
 /// Describes the tensors at one place in the windows of all ranks as one tensor, whose last
