@@ -3,7 +3,7 @@
 
 #include "kernels/launch.hpp"
 #include "kernels/launch_behind.hpp"
-#include "kernels/ragged/held_units.cuh"
+#include "kernels/ragged/padding_work.cuh"
 #include "kernels/ragged_launch.hpp"
 
 namespace tmap::kernels {
@@ -48,15 +48,12 @@ __global__ void __launch_bounds__(padding_threads) pad_rows_kernel(const __grid_
   const block_places places(work.first_unit(), rows.longest * work.row_units);
   cudaTriggerProgrammaticLaunchCompletion();
   cudaGridDependencySynchronize();
-  held_units<Unit> held(work);
-  held.load([&](std::uint32_t unit, bool exists) -> std::uint64_t {
-    if (!exists) return 0;
+  move_units<Unit>(work, rows.dense, [&](std::uint32_t unit) -> std::uint64_t {
     const part_place place = places[unit];
     const auto [begin, end] = tmap::detail::rows_of_tensor(rows, place.part);
     if (begin >= end || place.offset >= (end - begin) * work.row_units) return 0;
     return rows.values + (begin * work.row_units + place.offset) * sizeof(Unit);
   });
-  held.store(rows.dense);
 }
 
 /// Returns whether a tensor ends after a unit of the values.
@@ -117,37 +114,12 @@ __device__ std::uint64_t address_in_dense(const padding_work& work, const tensor
   return work.rows.dense + (unit + of.to_dense) * sizeof(Unit);
 }
 
-/// Unpads where each lane of a warp holds a tensor.
 template <class Unit>
-__device__ void unpad_few_tensors(const padding_work& work) {
-  held_units<Unit> held(work);
-  // The first tensor's rows are often at the same place in both matrices, so they are loaded while
-  // the offsets are.
-  if (work.rows.count != 0 && work.end_unit() <= work.rows.longest * work.row_units) held.load_alike(work.rows.dense);
-  const std::uint32_t lane = threadIdx.x % 32;
-  const tensor_units own = units_of_tensor(work, lane);
-  held.load([&](std::uint32_t unit_of_block, bool exists) {
-    const std::uint64_t unit = work.first_unit() + unit_of_block;
-    const std::uint64_t last = unit - lane + 31;  // of the warp
-    std::uint64_t from = 0;
-    for (std::uint64_t begin = unit - lane; begin <= last;) {
-      const std::uint32_t after = __ballot_sync(~0u, own.end > begin);
-      if (after == 0) break;
-      const int tensor = __ffs(static_cast<int>(after)) - 1;
-      const tensor_units of{__shfl_sync(~0u, own.begin, tensor), __shfl_sync(~0u, own.dense_end, tensor),
-                            __shfl_sync(~0u, own.end, tensor), __shfl_sync(~0u, own.to_dense, tensor)};
-      if (exists && unit >= begin && unit < of.end) from = address_in_dense<Unit>(work, of, unit);
-      begin = of.end;
-    }
-    return from;
-  });
-  held.store(work.rows.values);
-}
-
-template <class Unit>
-__device__ void unpad_many_tensors(const padding_work& work) {
+__global__ void __launch_bounds__(padding_threads) unpad_rows_kernel(const __grid_constant__ padding_work work) {
   __shared__ std::uint64_t ends[2];        // the tensors of the block's first and last unit
   __shared__ tensor_units units_of_first;  // most blocks lie in one tensor
+  cudaTriggerProgrammaticLaunchCompletion();
+  cudaGridDependencySynchronize();
   if (threadIdx.x < 64) {
     const bool is_last = threadIdx.x >= 32;
     const std::uint64_t found = search_by_warp(work, is_last ? work.end_unit() - 1 : work.first_unit());
@@ -157,25 +129,36 @@ __device__ void unpad_many_tensors(const padding_work& work) {
     }
   }
   __syncthreads();
-  held_units<Unit> held(work);
-  held.load([&](std::uint32_t unit_of_block, bool exists) -> std::uint64_t {
-    if (!exists) return 0;
+  move_units<Unit>(work, work.rows.values, [&](std::uint32_t unit_of_block) {
     const std::uint64_t unit = work.first_unit() + unit_of_block;
     tensor_units of = units_of_first;
     if (unit >= of.end) of = units_of_tensor(work, search(work, ends[0], ends[1], unit));
     return address_in_dense<Unit>(work, of, unit);
   });
-  held.store(work.rows.values);
 }
 
+/// Unpads with a thread for each unit of the dense, so that rows are loaded while the offsets are.
+/// The blocks of a tensor have the same y.
 template <class Unit>
-__global__ void __launch_bounds__(padding_threads) unpad_rows_kernel(const __grid_constant__ padding_work work) {
+__global__ void __launch_bounds__(padding_threads) unpad_few_rows_kernel(const __grid_constant__ padding_work work) {
+  const ragged::padded_rows& rows = work.rows;
+  const std::uint64_t tensor = blockIdx.y;
+  const std::uint32_t unit = blockIdx.x * padding_threads + threadIdx.x;
+  const std::uint64_t units = rows.longest * work.row_units;
+  const std::uint64_t from = rows.dense + (tensor * units + unit) * sizeof(Unit);
   cudaTriggerProgrammaticLaunchCompletion();
   cudaGridDependencySynchronize();
-  if constexpr (sizeof(Unit) == 16) {  // as most rows have
-    if (work.rows.count <= 32) return unpad_few_tensors<Unit>(work);
-  }
-  unpad_many_tensors<Unit>(work);
+  const Unit held = unit < units ? load_unit<Unit>(from) : Unit{};
+  const tensor_units of = units_of_tensor(work, tensor);
+  const std::uint64_t to = of.begin + unit;
+  if (to < of.dense_end) store_unit(rows.values + to * sizeof(Unit), held);
+  const auto clear = [&](std::uint64_t begin, std::uint64_t end) {
+    for (std::uint64_t at = begin + unit; at < end; at += gridDim.x * padding_threads) {
+      store_unit(rows.values + at * sizeof(Unit), Unit{});
+    }
+  };
+  if (tensor == 0) clear(0, of.begin);
+  clear(of.begin < of.dense_end ? of.dense_end : of.begin, tensor == rows.count - 1 ? work.units : of.end);
 }
 
 using padding_kernel = void (*)(padding_work);
@@ -184,14 +167,26 @@ using padding_kernel = void (*)(padding_work);
 /// small.
 struct padding_kernels {
   padding_kernel of_1, of_2, of_4, of_16;
+
+  padding_kernel for_unit(std::uint64_t bytes) const {
+    return bytes == 16 ? of_16 : bytes == 4 ? of_4 : bytes == 2 ? of_2 : of_1;
+  }
 };
+
+std::uint64_t unit_of_padding(const ragged::padded_rows& rows) {
+  const std::uint64_t all = rows.values | rows.dense | rows.row_bytes | granule_bytes;
+  const std::uint64_t largest = all & (0 - all);
+  return largest == 8 ? 4 : largest;
+}
+
+std::uint64_t count_blocks(std::uint64_t units, std::uint64_t units_of_block) {
+  return (units + units_of_block - 1) / units_of_block;
+}
 
 cudaError_t launch_padding(const padding_kernels& kernels, const row_padding& padding, std::uint64_t written_rows,
                            cudaStream_t stream) {
   const ragged::padded_rows& rows = padding.rows;
-  const std::uint64_t all = rows.values | rows.dense | rows.row_bytes | granule_bytes;
-  const std::uint64_t largest = all & (0 - all);
-  const std::uint64_t unit = largest == 8 ? 4 : largest;
+  const std::uint64_t unit = unit_of_padding(rows);
   padding_work work{rows, rows.row_bytes / unit, written_rows * rows.row_bytes / unit, {}, 1};
   while (work.units_of_thread < most_units_of_thread && work.units > threads_at_once * work.units_of_thread) {
     work.units_of_thread *= 2;
@@ -199,12 +194,8 @@ cudaError_t launch_padding(const padding_kernels& kernels, const row_padding& pa
   for (std::uint32_t byte = 0; byte < sizeof work.fill; ++byte) {
     reinterpret_cast<unsigned char*>(&work.fill)[byte] = padding.fill.bytes[byte % rows.element_bytes];
   }
-  const padding_kernel kernel = unit == 16  ? kernels.of_16
-                                : unit == 4 ? kernels.of_4
-                                : unit == 2 ? kernels.of_2
-                                            : kernels.of_1;
-  const auto blocks = static_cast<std::uint32_t>((work.units + work.units_of_block() - 1) / work.units_of_block());
-  return launch_behind(kernel, {blocks, padding_threads}, stream, work);
+  const auto blocks = static_cast<std::uint32_t>(count_blocks(work.units, work.units_of_block()));
+  return launch_behind(kernels.for_unit(unit), {blocks, padding_threads}, stream, work);
 }
 
 }  // namespace
@@ -216,9 +207,20 @@ cudaError_t launch_pad_rows(const row_padding& padding, cudaStream_t stream) {
 }
 
 cudaError_t launch_unpad_rows(const row_padding& padding, cudaStream_t stream) {
-  static constexpr padding_kernels kernels{unpad_rows_kernel<std::uint8_t>, unpad_rows_kernel<std::uint16_t>,
-                                           unpad_rows_kernel<std::uint32_t>, unpad_rows_kernel<uint4>};
-  return launch_padding(kernels, padding, padding.rows.rows, stream);
+  static constexpr padding_kernels few{unpad_few_rows_kernel<std::uint8_t>, unpad_few_rows_kernel<std::uint16_t>,
+                                       unpad_few_rows_kernel<std::uint32_t>, unpad_few_rows_kernel<uint4>};
+  static constexpr padding_kernels many{unpad_rows_kernel<std::uint8_t>, unpad_rows_kernel<std::uint16_t>,
+                                        unpad_rows_kernel<std::uint32_t>, unpad_rows_kernel<uint4>};
+  const ragged::padded_rows& rows = padding.rows;
+  const std::uint64_t unit = unit_of_padding(rows);
+  const padding_work work{rows, rows.row_bytes / unit, rows.rows * rows.row_bytes / unit, {}, 1};
+  const std::uint64_t blocks_of_tensor = count_blocks(rows.longest * work.row_units, padding_threads);
+  const std::uint64_t blocks = blocks_of_tensor * rows.count;
+  if (blocks == 0 || blocks * padding_threads > threads_at_once || work.units > threads_at_once) {
+    return launch_padding(many, padding, rows.rows, stream);
+  }
+  const dim3 grid{static_cast<std::uint32_t>(blocks_of_tensor), static_cast<std::uint32_t>(rows.count)};
+  return launch_behind(few.for_unit(unit), {grid, padding_threads}, stream, work);
 }
 
 }  // namespace tmap::kernels
