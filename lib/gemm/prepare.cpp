@@ -8,12 +8,50 @@
 #include "lib/gemm/checks.hpp"
 #include "lib/gemm/plan.hpp"
 
+#include <array>
+#include <cstddef>
+#include <cstring>
+#include <type_traits>
+
 namespace tmap::gemm {
 namespace {
 
+/// Holds the templates of maps that get their addresses and extents on the device. Products need
+/// few different ones. The driver takes longer to make one than a thread takes to find it here.
+class kept_templates {
+ public:
+  const map_template* find(const tensor_spec& of) const {
+    for (const entry& each : entries_) {
+      if (std::memcmp(&each.from, &of, sizeof of) == 0) return &each.made;
+    }
+    return nullptr;
+  }
+  void keep(const tensor_spec& from, const map_template& made) {
+    entries_[next_] = {from, made};
+    next_ = (next_ + 1) % entries_.size();
+  }
+
+ private:
+  struct entry {
+    tensor_spec from;
+    map_template made;
+  };
+  static_assert(std::has_unique_object_representations_v<tensor_spec>);
+
+  std::array<entry, 8> entries_{};
+  std::size_t next_ = 0;
+};
+
 result<void> make(map_template& to, const map_spec& from) {
-  result<map_template> made = make_template(from.spec, from.fields);
+  thread_local kept_templates kept;
+  const bool is_complete_later = from.fields == patch_extents(2);
+  if (const map_template* const found = is_complete_later ? kept.find(from.spec) : nullptr) {
+    to = *found;
+    return {};
+  }
+  const result<map_template> made = make_template(from.spec, from.fields);
   if (!made) return failure(made.error());
+  if (is_complete_later) kept.keep(from.spec, *made);
   to = *made;
   return {};
 }
