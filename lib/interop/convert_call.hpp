@@ -52,6 +52,9 @@ using service_call = call_input<encode_run, uses{.statuses = false, .maps = true
 using ragged_call = call_input<ragged::run, uses{.engine = true, .routes = true}>;
 /// Rows by index.
 using index_call = call_input<ragged::run, uses{.engine = true, .workspace = false, .windows = false, .routes = true}>;
+/// Rows without gaps.
+using padding_call =
+    call_input<ragged::run, uses{.engine = true, .workspace = false, .statuses = false, .windows = false}>;
 using gemm_call = call_input<gemm::run, uses{.windows = false, .plan = true}>;
 using moe_route_call = call_input<moe::run, uses{.windows = false}>;
 using moe_layer_call = call_input<moe::run, uses{.windows = false}>;

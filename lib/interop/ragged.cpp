@@ -98,11 +98,11 @@ tmap_status tmap_ragged_scatter_rows(const tmap_row_matrix* source, const tmap_r
 }
 
 tmap_status tmap_ragged_pad_rows(const tmap_padded_rows* rows, const void* fill, const tmap_call* call) {
-  return run(__func__, ragged::pad_rows, input{"rows", rows}, row_fill_input{fill, rows}, index_call{call});
+  return run(__func__, ragged::pad_rows, input{"rows", rows}, row_fill_input{fill, rows}, padding_call{call});
 }
 
 tmap_status tmap_ragged_unpad_rows(const tmap_padded_rows* rows, const tmap_call* call) {
-  return run(__func__, ragged::unpad_rows, input{"rows", rows}, index_call{call});
+  return run(__func__, ragged::unpad_rows, input{"rows", rows}, padding_call{call});
 }
 
 tmap_status tmap_ragged_transpose(const tmap_tensor_batch* source, const tmap_tensor_batch* destination,

@@ -25,6 +25,11 @@ std::int64_t count_of(const tensor_view& offsets, const std::string& format) {
   return offsets.sizes[0] - (is_prefix ? 1 : 0);
 }
 
+void check_length(std::int64_t length, const char* name) {
+  if (length >= 0) return;
+  refuse(std::string(name) + " is " + number_text(length) + ": it must be from 0 to 9223372036854775807");
+}
+
 bool is_empty(const std::vector<std::int64_t>& sizes) {
   return std::find(sizes.begin(), sizes.end(), 0) != sizes.end();
 }
@@ -50,7 +55,7 @@ struct cut {
 };
 
 void check_device(const tensor_view& rows, const tensor_view& offsets) {
-  if (rows.is_beside(offsets)) return;
+  if (rows.is_on_device_of(offsets)) return;
   refuse("rows and offsets are on one device, not on " + device_name(rows) + " and " + device_name(offsets));
 }
 
@@ -73,6 +78,7 @@ tmap_padded_rows describe(const tensor_view& values, const tensor_view& dense, c
 
 Tensor pad_ragged(const Tensor& values, const Tensor& offsets, std::int64_t max_length, double fill,
                   const std::string& format) {
+  check_length(max_length, "max_length");
   const tensor_view given = view_of(values), ends = view_of(offsets);
   const std::int64_t count = count_of(ends, format);
   if (given.rank == 0) refuse("values have rows: one dim at least");
@@ -93,6 +99,7 @@ Tensor pad_ragged(const Tensor& values, const Tensor& offsets, std::int64_t max_
 }
 
 Tensor unpad_ragged(const Tensor& dense, const Tensor& offsets, std::int64_t total, const std::string& format) {
+  check_length(total, "total");
   const tensor_view given = view_of(dense), ends = view_of(offsets);
   const std::int64_t count = count_of(ends, format);
   if (given.rank < 2 || given.sizes[0] != count) {

@@ -214,7 +214,7 @@ void check_offsets(const tensor_view& a, const tensor_view& b, const tensor_view
   if (!are_offsets(offs) || !offs.is_packed()) {
     refuse("offs is int32 or int64 [groups] without gaps, not " + type_name(offs.type) + " " + shape_text(offs));
   }
-  if (!a.is_beside(b) || !b.is_beside(offs)) {
+  if (!a.is_on_device_of(b) || !b.is_on_device_of(offs)) {
     refuse("a, b and offs are on one device, not on " + device_name(a) + ", " + device_name(b) + " and " +
            device_name(offs));
   }
@@ -222,7 +222,7 @@ void check_offsets(const tensor_view& a, const tensor_view& b, const tensor_view
 
 void check_bias(const tensor_view& b, const tensor_view& bias, std::int32_t type) {
   const std::int64_t groups = b.sizes[0], n = b.sizes[2];
-  if (bias.type == type && bias.has_shape({groups, n}) && bias.is_beside(b)) return;
+  if (bias.type == type && bias.has_shape({groups, n}) && bias.is_on_device_of(b)) return;
   refuse("bias is " + shape_text(bias) + " of " + type_name(bias.type) + " on " + device_name(bias) + ": it must be " +
          shape_text({groups, n}) + " of " + type_name(type) + " on " + device_name(b));
 }

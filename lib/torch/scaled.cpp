@@ -47,7 +47,7 @@ void check_products(const scaled_operands& of, std::int32_t out_type) {
 
 void check_scales(const char* name, const tensor_view& scales, std::initializer_list<std::int64_t> shape,
                   const tensor_view& a) {
-  if (scales.type == types().f32 && scales.has_shape(shape) && scales.is_beside(a)) return;
+  if (scales.type == types().f32 && scales.has_shape(shape) && scales.is_on_device_of(a)) return;
   refuse(std::string(name) + " is " + shape_text(scales) + " of " + type_name(scales.type) + " on " +
          device_name(scales) + ": it must be " + shape_text(shape) + " of torch.float32 on " + device_name(a));
 }

@@ -35,7 +35,9 @@ struct tensor_view {
   std::int32_t device_type;
   std::int32_t device;
 
-  bool is_beside(const tensor_view& other) const { return device_type == other.device_type && device == other.device; }
+  bool is_on_device_of(const tensor_view& other) const {
+    return device_type == other.device_type && device == other.device;
+  }
   bool is_on_cuda() const { return device_type == aoti_torch_device_type_cuda(); }
   bool has_shape(std::initializer_list<std::int64_t> shape) const;
   std::int64_t elements() const;

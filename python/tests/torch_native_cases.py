@@ -140,6 +140,7 @@ def refused_padding(of):
         ("pad_ragged", (rows.float(), ends, 4), {"fill": -1e300}), ("pad_ragged", (ends, ends, 4), {"fill": 1.5}),
         ("pad_ragged", (rows.to(torch.uint8), ends, 4), {"fill": 256.0}), ("pad_ragged", (ends, ends, 4), {"fill": 2.0**31}),
         ("pad_ragged", (rows > 0, ends, 4), {"fill": 2.0}), ("pad_ragged", (ends.long(), ends, 4), {"fill": 2.0**63}),
+        ("pad_ragged", (rows, ends, -1), {}), ("unpad_ragged", (dense, ends, -9), {}),
         ("unpad_ragged", (dense, ends, 9), {"format": "begins"}), ("unpad_ragged", (dense, ends.double(), 9), {}),
         ("unpad_ragged", (dense, ends, 9), {"format": "prefix"}), ("unpad_ragged", (dense[:3], ends, 9), {}),
         ("unpad_ragged", (rows[0], ends, 9), {}), ("unpad_ragged", (dense, ends.to("meta"), 9), {}),

@@ -22,7 +22,7 @@ def _path():
 
 def _warn(path, reason):
     warnings.warn(f"tmap: {path} is not used: {reason}. Operators in Python take its place, and "
-                  "take some 8 us longer a call. TMAP_TORCH_LIBRARY= (empty) silences this",
+                  "a call takes longer. TMAP_TORCH_LIBRARY= (empty) silences this",
                   RuntimeWarning, stacklevel=3)
 
 

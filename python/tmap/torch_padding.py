@@ -10,7 +10,7 @@ from ._batch import OFFSET_FORMATS, call_on
 from ._errors import check
 from ._libraries import ADAPTORS
 from ._library import lib
-from ._numbers import choice, element_bytes
+from ._numbers import choice, element_bytes, integer
 from .torch_library import define, register
 from .torch_tensors import NAMES, OFFSET_BYTES
 
@@ -56,6 +56,7 @@ def _call(function, values, dense, offsets, format, *fill):
 
 
 def _pad(values, offsets, max_length, *, fill=0.0, format="ends"):
+    integer(max_length, "max_length", 63)
     dense = _pad_fake(values, offsets, max_length, fill=fill, format=format)
     if dense.numel():
         element = element_bytes(fill, NAMES[values.dtype], values.element_size(), "fill")
@@ -82,6 +83,7 @@ def _pad_backward(ctx, gradient):
 
 
 def _unpad(dense, offsets, total, *, format="ends"):
+    integer(total, "total", 63)
     values = _unpad_fake(dense, offsets, total, format=format)
     if values.numel():
         _call(lib.tmap_ragged_unpad_rows, values, dense.contiguous(), offsets, format)

@@ -237,6 +237,36 @@ TEST(c_ragged, members_of_other_calls_are_refused) {
   EXPECT_EQ(refusal(2, [](tmap_call&) {}), "call.engine");
 }
 
+TEST(c_ragged, padding_of_rows_takes_an_engine_and_a_stream_alone) {
+  std::uint16_t value = 1, dense = 0;
+  const std::int32_t end = 1;
+  tmap_padded_rows rows = sized<tmap_padded_rows>();
+  rows.values = reinterpret_cast<std::uint64_t>(&value);
+  rows.dense = reinterpret_cast<std::uint64_t>(&dense);
+  rows.rows = rows.count = rows.longest = 1;
+  rows.row_bytes = rows.element_bytes = 2;
+  rows.offsets.values = &end;
+  rows.offsets.bytes = 4;
+  const auto refusal = [&](const auto& use) {
+    tmap_call call = sized<tmap_call>();
+    call.engine = TMAP_ON_HOST;
+    use(call);
+    const std::string name = refused(tmap_ragged_pad_rows(&rows, nullptr, &call));
+    EXPECT_EQ(refused(tmap_ragged_unpad_rows(&rows, &call)), name);
+    return name;
+  };
+  std::uint32_t word = 0;
+  tmap_batch_header header{};
+  EXPECT_EQ(refusal([](tmap_call& c) { c.policy = 1; }), "call.policy");
+  EXPECT_EQ(refusal([](tmap_call& c) { c.allowed = 1; }), "call.allowed");
+  EXPECT_EQ(refusal([&](tmap_call& c) { c.workspace = &word; }), "call.workspace");
+  EXPECT_EQ(refusal([](tmap_call& c) { c.window_count = 1; }), "call.windows");
+  EXPECT_EQ(refusal([&](tmap_call& c) { c.statuses = &word; }), "call.statuses");
+  EXPECT_EQ(refusal([&](tmap_call& c) { c.header = &header; }), "call.header");
+  EXPECT_EQ(refusal([](tmap_call& c) { c.check = TMAP_CHECK_SYNC; }), "");
+  EXPECT_EQ(dense, 1);
+}
+
 TEST(c_ragged, other_arguments_are_checked) {
   const tmap_tensor_batch a = c_batch();
   const tmap_dense_batch dense = c_dense();

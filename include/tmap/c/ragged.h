@@ -160,8 +160,8 @@ TMAP_API tmap_status tmap_ragged_gather_rows(const tmap_row_matrix* source, cons
                                              const tmap_row_matrix* destination, const tmap_call* call);
 TMAP_API tmap_status tmap_ragged_scatter_rows(const tmap_row_matrix* source, const tmap_row_index* index,
                                               const tmap_row_matrix* destination, const tmap_call* call);
-/// These two (padded_rows.hpp) use neither workspace nor windows, and have no statuses. `fill` is
-/// one element in memory of the host; null stands for zeros.
+/// These two (padded_rows.hpp) use neither workspace, windows nor routes, and have neither statuses
+/// nor a header. `fill` is one element in memory of the host; null stands for zeros.
 TMAP_API tmap_status tmap_ragged_pad_rows(const tmap_padded_rows* rows, const void* fill, const tmap_call* call);
 TMAP_API tmap_status tmap_ragged_unpad_rows(const tmap_padded_rows* rows, const tmap_call* call);
 TMAP_API tmap_status tmap_ragged_transpose(const tmap_tensor_batch* source, const tmap_tensor_batch* destination,
