@@ -62,12 +62,11 @@ cudaError_t launch_write_choices(const dispatch_call& call);
 /// Makes the list of rows to fetch, and puts scales to their rows.
 cudaError_t launch_write_list(const dispatch_call& call);
 
-/// Describes how one block prepares a dispatch. Its routes are those of given choices, of at most a
-/// tile of `sort_tile` each.
+/// Describes how one block prepares a dispatch. Its route is that of given choices, of at most
+/// `most_prepared_choices`.
 struct prepare_call {
   const peer_memory_ref& window;
   peer::preparation work;
-  const route_call& by_rank;
   const route_call& by_expert;
   std::uint64_t patience;
 };

@@ -77,10 +77,11 @@ TMAP_HOST_DEVICE void share(const worker& mine, std::uint64_t items, const Use& 
   for (std::uint64_t i = mine.number; i < items; i += mine.count) use(i);
 }
 
-/// Writes the rank of a choice.
+/// Returns the rank of a choice of this rank's tokens. None: it has no expert, or an earlier choice
+/// of its token goes to the same rank.
 template <class Link>
-TMAP_HOST_DEVICE void write_rank(Link& link, const expert_arrays& at, const token_choices& given,
-                                 std::uint64_t choice) {
+[[nodiscard]] TMAP_HOST_DEVICE std::uint32_t rank_of_choice(const Link& link, const expert_arrays& at,
+                                                            const token_choices& given, std::uint64_t choice) {
   const auto rank_of = [&](std::uint64_t i) {
     return static_cast<std::uint32_t>(given.ids[i]) / at.experts;  // none is far above
   };
@@ -88,7 +89,14 @@ TMAP_HOST_DEVICE void write_rank(Link& link, const expert_arrays& at, const toke
   bool is_new = rank < link.ranks();
   TMAP_KEEP_ROLLED
   for (std::uint64_t i = choice / at.k * at.k; i < choice; ++i) is_new &= rank_of(i) != rank;
-  link.store(link.rank(), word_at(at.rank_of_choice, choice), is_new ? rank : none);
+  return is_new ? rank : none;
+}
+
+/// Writes the rank of a choice.
+template <class Link>
+TMAP_HOST_DEVICE void write_rank(Link& link, const expert_arrays& at, const token_choices& given,
+                                 std::uint64_t choice) {
+  link.store(link.rank(), word_at(at.rank_of_choice, choice), rank_of_choice(link, at, given, choice));
 }
 
 /// Returns the rank that record `i` goes to.
@@ -145,6 +153,18 @@ TMAP_HOST_DEVICE void write_records(Link& link, const expert_arrays& at, const t
       write_record(link, at, given, static_cast<std::uint32_t>(i), token, rank, static_cast<std::uint32_t>(word));
     });
   });
+}
+
+/// Takes a word of record `i` of those that came, and makes choices of it.
+template <class Link>
+TMAP_HOST_DEVICE void take_record(Link& link, const expert_arrays& at, std::uint32_t i, std::uint32_t word,
+                                  std::uint32_t value) {
+  const std::uint32_t me = link.rank(), weights = record::experts + at.k, scales = weights + at.k;
+  const std::uint64_t first = std::uint64_t{i} * at.k;
+  link.store(me, record_word(at, at.arriving, i, word), value);
+  if (word < record::experts || word >= scales) return;
+  if (word >= weights) return link.store(me, word_at(at.weights, first + (word - weights)), value);
+  link.store(me, word_at(at.ids, first + (word - record::experts)), value < at.experts ? value : none);
 }
 
 /// Returns how many records came: none unless the exchange of records ended well.

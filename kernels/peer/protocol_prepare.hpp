@@ -3,52 +3,148 @@
 
 // Prepares a dispatch of few tokens in one block: all that comes before rows are fetched. A kernel
 // for each step would take longer to start than to run. Many tokens need the whole GPU, and take a
-// kernel for each step, made of the same functions.
+// kernel for each step. Ranks of both kinds exchange the same records.
 
 #include "kernels/peer/expert_records.hpp"
+#include "kernels/peer/protocol_gather.hpp"
 
 namespace tmap::kernels::peer {
+
+/// Bounds the choices of a rank, and those that it has room for. With more, a kernel for each step
+/// is faster.
+inline constexpr std::uint32_t most_prepared_choices = 2048;
 
 /// Describes what one block prepares.
 struct preparation {
   expert_arrays at;
   token_choices given;
-  std::uint64_t departures;  ///< records that may go
-  exchange_request records;  ///< by a single block
+  exchange_request records;  ///< by a single block; they are read where they lie
   bool writes_list;          ///< if not, a later kernel writes it
+};
+
+/// Names the token of a record, and where the record goes.
+struct departing_record {
+  std::uint32_t token;
+  std::uint32_t rank;
 };
 
 /// Names a thread of the block.
 struct preparing_thread {
   worker all;
-  worker warp;  ///< its warp among those of the block
-  worker lane;  ///< the thread in its warp
+  bool takes;     ///< whether it takes records; the first thread does
+  worker taking;  ///< among those that do
 };
 
+/// Lets the threads of a block that take records do so once the first one has waited for them.
+template <class Block, class Work>
+class block_team {
+ public:
+  TMAP_HOST_DEVICE block_team(Block& block, const Work& work) : block_(block), work_(work) {}
+
+  TMAP_HOST_DEVICE void work() {
+    has_begun_ = true;
+    block_.begin(true);
+    work_();
+    block_.await_others();
+  }
+  TMAP_HOST_DEVICE void dismiss() {
+    if (!has_begun_) block_.begin(false);
+  }
+  TMAP_HOST_DEVICE void follow() {
+    if (!block_.await_begin()) return;
+    work_();
+    block_.end();
+  }
+
+ private:
+  Block& block_;
+  const Work& work_;
+  bool has_begun_{false};
+};
+
+template <class Team>
+struct record_moves {
+  const exchange_request& request;
+  Team& team;
+
+  template <class Link>
+  TMAP_HOST_DEVICE void move(Link&) const {
+    team.work();
+  }
+  template <class Link>
+  TMAP_HOST_DEVICE void write_counts(Link& link) const {
+    write_out_splits(link, request);
+  }
+};
+
+/// Does as if no token had come.
+template <class Link>
+TMAP_HOST_DEVICE void clear_arrivals(Link& link, const expert_arrays& at, const worker& mine) {
+  if (mine.number == 0) link.store(link.rank(), at.total, 0);
+  share(mine, link.ranks(), [&](std::uint64_t i) { link.store(link.rank(), word_at(at.arrived, i), 0); });
+  share(mine, at.arrivals * at.k, [&](std::uint64_t i) { link.store(link.rank(), word_at(at.ids, i), none); });
+}
+
+/// Writes the records in the order of `block`, unless the last verdict in the window is a failure:
+/// others may then still read those that are there.
+template <class Link, class Block>
+TMAP_HOST_DEVICE void write_departing(Link& link, const preparation& work, const worker& mine, const Block& block) {
+  const std::uint32_t words = record_words(work.at.k, work.at.scales);
+  const std::uint32_t last = link.load(link.rank(), offsetof(window_header, verdict));
+  if (verdict_of(last).status != peer_status::ok) return;
+  share(mine, block.records() * words, [&](std::uint64_t i) {
+    const std::uint32_t number = static_cast<std::uint32_t>(i) / words, word = static_cast<std::uint32_t>(i) % words;
+    const departing_record each = block.record(number);
+    write_record(link, work.at, work.given, number, each.token, each.rank, word);
+  });
+}
+
+/// Takes a thread's share of the records that all ranks have announced.
+template <class Link>
+TMAP_HOST_DEVICE void take_arriving(Link& link, const preparation& work, const worker& mine) {
+  const std::uint32_t words = record_words(work.at.k, work.at.scales);
+  const rows_for_me<Link> found(link, work.records);
+  const std::uint32_t total = found.count();
+  if (mine.number == 0) link.store(link.rank(), work.at.total, total);
+  share(mine, total * words, [&](std::uint64_t i) {
+    const std::uint32_t number = static_cast<std::uint32_t>(i) / words, word = static_cast<std::uint32_t>(i) % words;
+    const row_place from = found.find(number);
+    take_record(link, work.at, number, word, link.load(from.rank, word_at(from.offset, word)));
+  });
+}
+
+/// Announces the records, and takes those that came.
+template <class Link, class Block>
+TMAP_HOST_DEVICE void exchange_records(Link& link, const preparation& work, const preparing_thread& mine, Block& block,
+                                       std::uint64_t deadline) {
+  if (!mine.takes) return;
+  const auto take = [&] { take_arriving(link, work, mine.taking); };
+  block_team<Block, decltype(take)> team(block, take);
+  if (mine.all.number != 0) return team.follow();
+  static_cast<void>(run_call(link, work.records, deadline, record_moves<decltype(team)>{work.records, team}));
+  team.dismiss();
+}
+
 /// Waits for credits, sends a record for each token and rank, and makes the list of what came. All
-/// threads of the block call it. Those of `sorts` (`by_rank`, `by_expert`) do what `moe::route`
-/// does, by all threads, too.
-template <class Link, class Sorts>
-TMAP_HOST_DEVICE void prepare(Link& link, const preparation& work, const preparing_thread& mine, Sorts& sorts,
+/// threads of the block call it. `block` sorts by all of its threads: `by_rank` those choices that
+/// begin a record, and then `records` and `record` return their order, and `by_expert` those that
+/// came, as `moe::route` does. Its `begin` ends `await_begin` in the other threads that take
+/// records, and their `end` ends its `await_others`.
+template <class Link, class Block>
+TMAP_HOST_DEVICE void prepare(Link& link, const preparation& work, const preparing_thread& mine, Block& block,
                               std::uint64_t deadline) {
-  const bool leads = mine.all.number == 0;
-  const expert_arrays& at = work.at;
-  if (leads) static_cast<void>(report(link, await_credits(link, deadline)));
-  share(mine.all, std::uint64_t{at.tokens} * at.k, [&](std::uint64_t i) { write_rank(link, at, work.given, i); });
+  if (mine.all.number == 0) static_cast<void>(report(link, await_credits(link, deadline)));
+  clear_arrivals(link, work.at, mine.all);
+  block.by_rank([&](std::uint32_t choice) { return rank_of_choice(link, work.at, work.given, choice); });
   link.sync();
-  sorts.by_rank();
+  write_departing(link, work, mine.all, block);
   link.sync();
-  write_records(link, at, work.given, work.departures, mine.warp, mine.lane);
+  exchange_records(link, work, mine, block, deadline);
   link.sync();
-  if (leads) static_cast<void>(exchange(link, work.records, deadline));
-  if (leads) link.quiet();  // the records are for this kernel, too
-  link.sync();
-  write_choices(link, at, mine.all);
-  link.sync();
-  sorts.by_expert();
+  block.by_expert();
   if (!work.writes_list) return;
   link.sync();
-  write_list(link, at, mine.all);
+  write_list(link, work.at, mine.all);
 }
 
 }  // namespace tmap::kernels::peer

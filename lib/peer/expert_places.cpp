@@ -7,7 +7,6 @@
 #include <cstddef>
 
 #include "kernels/moe_launch.hpp"
-#include "kernels/peer_launch.hpp"
 #include "lib/batch/workspace.hpp"
 
 namespace tmap::expert_parallel {

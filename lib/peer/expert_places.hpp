@@ -7,7 +7,11 @@
 
 #include <cstdint>
 
+#include "kernels/peer_launch.hpp"
+
 namespace tmap::expert_parallel {
+
+using kernels::peer::most_prepared_choices;
 
 /// Holds the parts, as bytes after the beginning of the workspace.
 struct places {
@@ -31,9 +35,6 @@ std::uint64_t sum_bytes(const shape& sizes);
 /// expert.
 moe::route_problem departing_route(const shape& sizes, std::uint32_t ranks, const void* rank_of_choice);
 moe::route_problem arriving_route(const shape& sizes, std::uint32_t ranks, const void* ids, const float* weights);
-
-/// Bounds what one block prepares. With more choices, a kernel for each step is faster.
-inline constexpr std::uint64_t most_prepared_choices = 2048;
 
 /// Returns whether one block prepares a dispatch: this rank has few choices, and room for few.
 bool are_few(const shape& sizes);

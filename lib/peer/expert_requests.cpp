@@ -74,8 +74,6 @@ exchange_request call_parts::records() const {
 
 exchange_request call_parts::few_records() const {
   exchange_request made = records();
-  made.staging_bytes = 16384;
-  made.stages = 4;
   made.blocks = 1;
   return made;
 }

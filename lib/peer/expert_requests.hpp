@@ -43,7 +43,7 @@ class call_parts {
 
   kernels::peer::expert_arrays arrays() const;
   kernels::peer::exchange_request records() const;
-  /// Returns the same by one block, which needs shared memory for other things, too.
+  /// Returns the same by one block, which reads records where they lie.
   kernels::peer::exchange_request few_records() const;
   kernels::peer::fetch_request rows_of(const dispatch_problem& problem) const;
   kernels::peer::exchange_request sums() const;

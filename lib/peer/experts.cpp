@@ -98,16 +98,14 @@ result<void> prepare_many(const call_parts& call, const kernels::dispatch_call& 
 
 /// Does the same in one block. Many scales need more blocks.
 result<void> prepare_few(const call_parts& call, const kernels::dispatch_call& work, const dispatch_problem& problem) {
-  const moe::route_problem leaving = by_rank(call);
   moe::route_problem coming = by_expert(call);
   coming.rows = call.rows();
-  const moe::route_results left = sorted_by_rank(call), came = sorted_by_expert(call, problem);
+  const moe::route_results came = sorted_by_expert(call, problem);
   const reported_call reported{batch_call::moe_route, coming.tokens * coming.k, fault_check::off, call.stream()};
   const auto prepared = report_call(reported, [&](const fault_sink& faults) -> result<void> {
     const kernels::choice_reports reports{nullptr, call.part<batch_header>(call.at().header), faults};
     TMAP_TRY_CUDA(kernels::launch_prepare({call.window(),
-                                           {work.at, work.given, work.departures, call.few_records(), !work.row_scales},
-                                           {leaving, left, {}, {}, call.stream()},
+                                           {work.at, work.given, call.few_records(), !work.row_scales},
                                            {coming, came, {}, reports, call.stream()},
                                            call.patience()}));
     return {};

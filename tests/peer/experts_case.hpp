@@ -320,11 +320,10 @@ class experts_body {
     });
     if (block_ == 0) {
       const given_ids ids = choices(call, link.rank());
+      const kernels::peer::preparation work{in_.at, of(ids), records_of_one_block(link.rank()), true};
+      preparing_block block{*this, link};
       const kernels::peer::worker mine{thread_, threads_};
-      const kernels::peer::preparation work{in_.at, of(ids), case_.tokens * case_.ranks,
-                                            records_of_one_block(link.rank()), true};
-      sorts sorted{*this, link};
-      kernels::peer::prepare(link, work, {mine, mine, {0, 1}}, sorted, experts_deadline);
+      kernels::peer::prepare(link, work, {mine, true, mine}, block, experts_deadline);
     }
     link.end_kernel();
   }
@@ -372,17 +371,43 @@ class experts_body {
     write_list(link, in_.at, {0, 1});
   }
 
-  /// Stands in for the routes of `prepare`.
-  struct sorts {
+  /// Stands in for the sorts of `prepare`. The first thread alone sorts.
+  struct preparing_block {
     const experts_body& body;
     Link& link;
 
-    void by_rank() const {
-      if (body.thread_ == 0) body.sort_by_rank(link);
+    template <class RankOf>
+    void by_rank(const RankOf& rank_of) const {
+      if (body.thread_ != 0) return;
+      for (std::uint32_t i = 0; i < body.case_.tokens * body.case_.k; ++i) {
+        link.store(link.rank(), word_at(at().rank_of_choice, i), rank_of(i));
+      }
+      body.sort_by_rank(link);
+    }
+    std::uint32_t records() const {
+      std::uint32_t all = 0;
+      for (std::uint32_t rank = 0; rank < link.ranks(); ++rank) {
+        all += link.load(link.rank(), word_at(at().departed, rank));
+      }
+      return all;
+    }
+    kernels::peer::departing_record record(std::uint32_t i) const {
+      return {link.load(link.rank(), word_at(at().token_of_record, i)), rank_of_record(link, at(), i)};
     }
     void by_expert() const {
       if (body.thread_ == 0) body.sort_by_expert(link);
     }
+    void begin(bool has_work) const {
+      link.store_shared(has_rows_at, has_work ? 1 : 0);
+      link.sync();
+    }
+    bool await_begin() const {
+      link.sync();
+      return link.load_shared(has_rows_at) != 0;
+    }
+    void end() const { link.sync(); }
+    void await_others() const { link.sync(); }
+    const expert_arrays& at() const { return body.in_.at; }
   };
   void sort_by_rank(Link& link) const {
     const std::uint64_t records = case_.tokens * case_.ranks;
