@@ -5,10 +5,11 @@
 #include <cstdint>
 
 #include "kernels/load_kernel.hpp"
-#include "kernels/moe/add_rows.cuh"
+#include "kernels/moe/row_units.cuh"
 #include "kernels/peer/expert_records.hpp"
 #include "kernels/peer/plain_launch.hpp"
 #include "kernels/peer/protocol_gather.hpp"
+#include "kernels/peer/row_shares.cuh"
 #include "kernels/peer_launch.hpp"
 
 namespace tmap::kernels {
@@ -20,7 +21,10 @@ using device::tile_barrier;
 constexpr std::uint32_t gather_threads = 1024;
 /// The first warp has the thread that leads; the others move rows.
 constexpr std::uint32_t moving_threads = gather_threads - device::warp_lanes;
-constexpr std::uint32_t sums_at_once = 4;
+/// So many loads of a thread are on their way at once. With one for each thread, 16 blocks waited
+/// for memory most of the time.
+constexpr std::uint32_t placed_units = 4;
+constexpr std::uint32_t summed_units = 2, sums_at_once = 2;
 
 struct gather_work {
   peer::exchange_request request;
@@ -67,8 +71,9 @@ class gather_leader {
   bool has_begun_{false};
 };
 
-/// Runs a call by all threads of a block. The first thread leads, and `work` runs in those after
-/// the first warp, with their worker of all blocks. All blocks must run at the same time.
+/// Runs a call by all threads of a block. The first thread leads. `work(warp, await_rows)` runs in
+/// the warps after the first one, with their worker of all blocks. It may read rows of peers once
+/// `await_rows` has returned true. All blocks must run at the same time.
 template <class Work>
 __device__ void gather_by_block(const peer_memory_ref& window, const peer::exchange_request& given,
                                 std::uint64_t patience, const Work& work) {
@@ -76,9 +81,12 @@ __device__ void gather_by_block(const peer_memory_ref& window, const peer::excha
   team.init();
   cudaGridDependencySynchronize();
   if (threadIdx.x >= device::warp_lanes) {
-    team.begun.wait(0);
-    const std::uint32_t first = blockIdx.x * moving_threads - device::warp_lanes;
-    if (team.has_rows) work(peer::worker{first + threadIdx.x, gridDim.x * moving_threads});
+    // Neighbours of a row are of different blocks, so that few rows keep all blocks busy.
+    const std::uint32_t warp = threadIdx.x / device::warp_lanes - 1;
+    work(peer::worker{warp * gridDim.x + blockIdx.x, gridDim.x * moving_threads / device::warp_lanes}, [&] {
+      team.begun.wait(0);
+      return team.has_rows;
+    });
     team.done.arrive();
   } else if (threadIdx.x == 0) {
     peer::exchange_request request = given;
@@ -90,77 +98,121 @@ __device__ void gather_by_block(const peer_memory_ref& window, const peer::excha
   }
 }
 
-/// Finds the sums of a token in the windows of all ranks.
-struct rows_in_windows {
-  const peer_memory_ref& window;
-  const gather_work& work;
-  const peer::rows_for_me<peer_link>& sums;
-  std::uint64_t end;  ///< of the token's choices
-
-  __device__ std::int32_t row(std::uint64_t choice) const {
-    return choice < end ? work.sums.record_of_choice[choice] : -1;
-  }
-  __device__ float weight(std::uint64_t) const { return 1; }
-  __device__ bool has(std::int32_t row) const { return row >= 0; }
-  __device__ const uint4* at(std::int32_t row, std::uint64_t unit) const {
-    const peer::row_place from = sums.find(static_cast<std::uint32_t>(row));
-    return reinterpret_cast<const uint4*>(window.windows[from.rank] + from.offset) + unit;
-  }
-};
-
-/// Adds up a worker's share of all units of 16 bytes.
 template <class Element>
-__device__ void add_home(const peer_memory_ref& window, const gather_work& work, const peer::worker& mine) {
+__device__ void add_unit(const uint4& unit, float (&sums)[unit_of<Element>::count]) {
+  float values[unit_of<Element>::count];
+  unit_of<Element>::read(unit, values);
+#pragma unroll
+  for (std::uint32_t i = 0; i < unit_of<Element>::count; ++i) sums[i] += values[i];
+}
+
+/// Adds up this lane's units of a token. `mine` is where the sum of the lane's choice lies, or 0.
+template <class Element>
+__device__ void add_token(const home_sums& to, const row_shares<summed_units>& share, std::uint64_t mine) {
+  float sums[summed_units][unit_of<Element>::count]{};
+  if (to.base.address != 0) {
+    share.each_unit([&](std::uint32_t i, std::uint32_t unit) {
+      unit_of<Element>::read(*unit_at(to.base, share.row(), unit), sums[i]);
+    });
+  }
+  TMAP_KEEP_ROLLED
+  for (std::uint32_t left = __ballot_sync(~0u, mine != 0); left != 0;) {
+    uint4 rows[sums_at_once][summed_units];
+    bool is_there[sums_at_once];
+#pragma unroll
+    for (std::uint32_t j = 0; j < sums_at_once; ++j) {
+      is_there[j] = left != 0;
+      if (!is_there[j]) continue;
+      const auto* const from = reinterpret_cast<const uint4*>(value_of_lane(mine, first_lane(left)));
+      left &= left - 1;
+      share.each_unit([&](std::uint32_t i, std::uint32_t unit) { rows[j][i] = from[unit]; });
+    }
+#pragma unroll
+    for (std::uint32_t j = 0; j < sums_at_once; ++j) {
+      if (!is_there[j]) continue;
+      share.each_unit([&](std::uint32_t i, std::uint32_t) { add_unit<Element>(rows[j][i], sums[i]); });
+    }
+  }
+  share.each_unit([&](std::uint32_t i, std::uint32_t unit) {
+    *unit_at(to.out, share.row(), unit) = unit_of<Element>::write(sums[i]);
+  });
+}
+
+/// Adds up a warp's share of all units. Lane j finds where the sum of choice j of a token lies.
+template <class Element, class Await>
+__device__ void add_home(const peer_memory_ref& window, const gather_work& work, const peer::worker& warp,
+                         const Await& await_rows) {
   peer_link link(window);
   const peer::rows_for_me<peer_link> found(link, work.request);
   const home_sums& to = work.sums;
-  const std::uint32_t units = work.request.row_bytes / unit_bytes;
-  peer::share(mine, std::uint64_t{to.tokens} * units, [&](std::uint64_t i) {
-    const auto token = static_cast<std::uint32_t>(i / units), unit = static_cast<std::uint32_t>(i % units);
-    float sums[unit_of<Element>::count]{};
-    if (to.base.address != 0) unit_of<Element>::read(*unit_at(to.base, token, unit), sums);
-    const std::uint64_t first = std::uint64_t{token} * to.k;
-    const rows_in_windows rows{window, work, found, first + to.k};
-    TMAP_KEEP_ROLLED
-    for (std::uint64_t j = first; j < rows.end; j += sums_at_once) add_rows<Element, sums_at_once>(rows, j, unit, sums);
-    *unit_at(to.out, token, unit) = unit_of<Element>::write(sums);
-  });
+  row_shares<summed_units> share(warp, to.tokens, work.request.row_bytes / unit_bytes);
+  const auto record_of_lane = [&] {
+    if (!share.has_more() || lane_of_thread() >= to.k) return std::int32_t{-1};
+    return to.record_of_choice[std::uint64_t{share.row()} * to.k + lane_of_thread()];
+  };
+  std::int32_t record = record_of_lane();
+  if (!await_rows()) return;
+  TMAP_KEEP_ROLLED
+  for (; share.has_more(); share.go_on(), record = record_of_lane()) {
+    std::uint64_t mine = 0;
+    if (record >= 0) {
+      const peer::row_place from = found.find(static_cast<std::uint32_t>(record));
+      mine = window.windows[from.rank] + from.offset;
+    }
+    add_token<Element>(to, share, mine);
+  }
 }
 
 template <class Element>
 __global__ void __launch_bounds__(gather_threads)
     gather_kernel(const __grid_constant__ peer_memory_ref window, const __grid_constant__ gather_work work,
                   std::uint64_t patience) {
-  gather_by_block(window, work.request, patience,
-                  [&](const peer::worker& mine) { add_home<Element>(window, work, mine); });
+  gather_by_block(window, work.request, patience, [&](const peer::worker& warp, const auto& await_rows) {
+    add_home<Element>(window, work, warp, await_rows);
+  });
 }
 
-/// Brings a worker's share of all units of 16 bytes to all their places.
-__device__ void place_rows(const peer_memory_ref& window, const peer::fetch_request& request,
-                           const peer::worker& mine) {
+/// Copies this lane's units of a row. `mine` is where the lane's place lies, or 0.
+__device__ void copy_row(const uint4* row, const row_shares<placed_units>& share, std::uint64_t mine) {
+  uint4 values[placed_units];
+  share.each_unit([&](std::uint32_t i, std::uint32_t unit) { values[i] = row[unit]; });
+  TMAP_KEEP_ROLLED
+  for (std::uint32_t left = __ballot_sync(~0u, mine != 0); left != 0; left &= left - 1) {
+    auto* const to = reinterpret_cast<uint4*>(value_of_lane(mine, first_lane(left)));
+    share.each_unit([&](std::uint32_t i, std::uint32_t unit) { to[unit] = values[i]; });
+  }
+}
+
+/// Brings a warp's share of all units to all their places. Lane j finds place j of an entry.
+template <class Await>
+__device__ void place_rows(const peer_memory_ref& window, const peer::fetch_request& request, const peer::worker& warp,
+                           const Await& await_rows) {
   peer_link link(window);
   const peer::listed_rows<peer_link> listed(link, request);
-  const auto unit_in = [&](std::uint32_t rank, std::uint64_t offset, std::uint32_t unit) {
-    return reinterpret_cast<uint4*>(window.windows[rank] + offset) + unit;
+  row_shares<placed_units> share(warp, listed.count(), request.call.row_bytes / unit_bytes);
+  const auto entry = [&] { return share.has_more() ? listed.entry(share.row()) : peer::listed_entry{}; };
+  const auto place_of_lane = [&]() -> std::uint64_t {
+    if (!share.has_more() || lane_of_thread() >= request.places) return 0;
+    const std::uint64_t target = listed.target(share.row(), lane_of_thread());
+    return target == 0 ? 0 : window.windows[window.rank] + target;
   };
-  const std::uint32_t units = request.call.row_bytes / unit_bytes;
-  peer::share(mine, std::uint64_t{listed.count()} * units, [&](std::uint64_t i) {
-    const auto entry = static_cast<std::uint32_t>(i / units), unit = static_cast<std::uint32_t>(i % units);
-    const peer::row_place from = listed.find(entry);
-    if (from.offset == 0) return;
-    const uint4 value = *unit_in(from.rank, from.offset, unit);
-    TMAP_KEEP_ROLLED
-    for (std::uint32_t number = 0; number < request.places; ++number) {
-      const std::uint64_t target = listed.target(entry, number);
-      if (target != 0) *unit_in(window.rank, target, unit) = value;
-    }
-  });
+  peer::listed_entry each = entry();
+  std::uint64_t place = place_of_lane();
+  if (!await_rows()) return;
+  TMAP_KEEP_ROLLED
+  for (; share.has_more(); share.go_on(), each = entry(), place = place_of_lane()) {
+    const peer::row_place from = listed.find(each);
+    if (from.offset == 0) continue;
+    copy_row(reinterpret_cast<const uint4*>(window.windows[from.rank] + from.offset), share, place);
+  }
 }
 
 __global__ void __launch_bounds__(gather_threads)
     place_rows_kernel(const __grid_constant__ peer_memory_ref window, const __grid_constant__ peer::fetch_request given,
                       std::uint64_t patience) {
-  gather_by_block(window, given.call, patience, [&](const peer::worker& mine) { place_rows(window, given, mine); });
+  gather_by_block(window, given.call, patience, [&](const peer::worker& warp, const auto& await_rows) {
+    place_rows(window, given, warp, await_rows);
+  });
 }
 
 using gather_function = void (*)(peer_memory_ref, gather_work, std::uint64_t);

@@ -14,6 +14,12 @@ struct row_place {
   std::uint64_t offset;  ///< in its window; 0: there is no such row
 };
 
+/// Names the rank and the row that an entry of a list names.
+struct listed_entry {
+  std::uint32_t rank;
+  std::uint32_t row;
+};
+
 /// Finds the rows that all ranks have for this one, in the order of the ranks. Any thread may, once
 /// they are announced.
 template <class Link>
@@ -42,7 +48,8 @@ class rows_for_me {
   announcements<Link> told_;
 };
 
-/// Finds the rows that the entries of a list name. Any thread may, once they are announced.
+/// Finds the rows that the entries of a list name. Any thread may: `find` once they are announced,
+/// the rest before.
 template <class Link>
 class listed_rows {
  public:
@@ -56,13 +63,16 @@ class listed_rows {
     for (std::uint32_t rank = 0; rank < link_.ranks(); ++rank) all += count(rank);
     return all;
   }
-  TMAP_HOST_DEVICE row_place find(std::uint32_t entry) const {
+  TMAP_HOST_DEVICE listed_entry entry(std::uint32_t number) const {
     std::uint32_t rank = 0;
     TMAP_KEEP_ROLLED
-    for (std::uint32_t end = count(0); entry >= end && rank + 1 < link_.ranks(); end += count(rank)) ++rank;
-    const std::uint32_t row = word(entry, 0);
-    if (row >= told_.word(rank, slot::sent_rows)) return {rank, 0};
-    return {rank, told_.rows_at(rank) + std::uint64_t{row} * told_.word(rank, slot::sent_pitch)};
+    for (std::uint32_t end = count(0); number >= end && rank + 1 < link_.ranks(); end += count(rank)) ++rank;
+    return {rank, word(number, 0)};
+  }
+  TMAP_HOST_DEVICE row_place find(const listed_entry& entry) const {
+    const std::uint64_t place =
+        told_.rows_at(entry.rank) + std::uint64_t{entry.row} * told_.word(entry.rank, slot::sent_pitch);
+    return {entry.rank, entry.row < told_.word(entry.rank, slot::sent_rows) ? place : 0};
   }
   /// Returns where a row goes: one of the entry's places in the own window, or 0.
   TMAP_HOST_DEVICE std::uint64_t target(std::uint32_t entry, std::uint32_t number) const {

@@ -207,7 +207,7 @@ class experts_body {
   void place_rows(Link& link, const fetch_request& request) const {
     const kernels::peer::listed_rows<Link> listed(link, request);
     for (std::uint32_t i = thread_; i < listed.count(); i += threads_) {
-      const kernels::peer::row_place from = listed.find(i);
+      const kernels::peer::row_place from = listed.find(listed.entry(i));
       for (std::uint32_t number = 0; from.offset != 0 && number < request.places; ++number) {
         const std::uint64_t target = listed.target(i, number);
         for (std::uint32_t at = 0; target != 0 && at < request.call.row_bytes; at += 4) {

@@ -290,7 +290,7 @@ struct by_threads {
   void work() const {
     const kernels::peer::listed_rows<model_link> listed(link, request);
     for (std::uint32_t i = 0; i < listed.count(); ++i) {
-      const kernels::peer::row_place from = listed.find(i);
+      const kernels::peer::row_place from = listed.find(listed.entry(i));
       const std::uint64_t to = listed.target(i, 0);
       if (from.offset != 0 && to != 0) link.store(link.rank(), to, link.load(from.rank, from.offset));
     }
