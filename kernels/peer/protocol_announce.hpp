@@ -86,12 +86,9 @@ TMAP_HOST_DEVICE constexpr std::uint32_t shape_of(const exchange_request& reques
   return (sizes + request.salt) * 0xC2B2AE3Du + static_cast<std::uint32_t>(request.kind);
 }
 
-/// Waits until all ranks have pulled what this rank sent in `past` exchanges. Its rows may be
-/// overwritten only if the verdict is ok: in a broken group, slower ranks may still be pulling
-/// them.
+/// Waits until all ranks have pulled what this rank sent in `past` exchanges.
 template <class Link>
 [[nodiscard]] TMAP_HOST_DEVICE peer_verdict await_credits_of(Link& link, std::uint32_t past, std::uint64_t deadline) {
-  if (is_broken(link)) return {peer_status::broken};
   TMAP_KEEP_ROLLED
   for (std::uint32_t i = 0; i + 1 < link.ranks(); ++i) {
     const std::uint32_t peer = rank_in_turn(link, i);
@@ -102,10 +99,13 @@ template <class Link>
   return {};
 }
 
-/// Does the same for all earlier exchanges.
+/// Does the same for all earlier exchanges. This rank's rows may be overwritten only if the verdict
+/// is ok: in a broken group, slower ranks may still be pulling them.
 template <class Link>
 [[nodiscard]] TMAP_HOST_DEVICE peer_verdict await_credits(Link& link, std::uint64_t deadline) {
-  return await_credits_of(link, link.load(link.rank(), offsetof(window_header, exchanges)), deadline);
+  const bool is_over = is_broken(link);
+  const std::uint32_t past = link.load(link.rank(), offsetof(window_header, exchanges));
+  return is_over ? peer_verdict{peer_status::broken} : await_credits_of(link, past, deadline);
 }
 
 /// Writes this rank's slots. All values are in registers or in memory of this thread before the
@@ -171,8 +171,10 @@ class slot_writer {
 template <class Link>
 [[nodiscard]] TMAP_HOST_DEVICE peer_verdict announce(Link& link, const exchange_request& request, std::uint32_t call,
                                                      std::uint64_t deadline) {
+  const bool is_over = is_broken(link);  // loads that follow do not wait for it
   std::uint32_t totals[max_group_ranks];
   slot_writer<Link> slots(link, request, call, totals);
+  if (is_over) return {peer_status::broken};
   if (const peer_verdict free = await_credits_of(link, call - 1, deadline); free.status != peer_status::ok) return free;
   TMAP_KEEP_ROLLED
   for (std::uint32_t i = 0; i < link.ranks(); ++i) slots.write(rank_in_turn(link, i));

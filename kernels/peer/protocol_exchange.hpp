@@ -91,10 +91,11 @@ template <class Link, class Moves>
                                                      std::uint64_t deadline, const Moves& moves) {
   const std::uint32_t me = link.rank();
   const bool leads = request.block == 0;
-  const peer_verdict begun = may_begin(link, request);
-  if (begun.status != peer_status::ok) return leads ? report_call(link, request, begun) : begun;
+  // Loads of one after the other would take as long as each of them.
   const std::uint32_t call = link.load(me, offsetof(window_header, exchanges)) + 1;
   const std::uint32_t before = link.load(me, offsetof(window_header, workers_expected));
+  const peer_verdict begun = may_begin(link, request);
+  if (begun.status != peer_status::ok) return leads ? report_call(link, request, begun) : begun;
   const peer_verdict moved = announce_and_move(link, request, call, deadline, moves);
   if (leads) return report_call(link, request, end_call(link, request, call, before, deadline, moves, moved));
   link.raise(me, offsetof(window_header, workers_raised), 1);
