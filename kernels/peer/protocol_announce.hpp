@@ -48,36 +48,51 @@ TMAP_HOST_DEVICE constexpr std::uint64_t row_step(std::uint32_t pitch, std::uint
   return pitch == 0 ? row_bytes : pitch;
 }
 
-/// Names the words of a slot. Counts of the receiver's groups follow the totals of all ranks.
+/// Names the words of a slot, which come in packets. The header has the slots of all sources first.
+/// Then it has, for each source, how many rows of each of this rank's groups come from there, unless
+/// there is one group or none.
 namespace slot {
-inline constexpr std::uint32_t call = 0, shape = 1, capacity = 2, has_bad_counts = 3, rows_low = 4, rows_high = 5,
-                               sent_rows = 6, sent_pitch = 7, lacks_room = 8, totals = 9;
+inline constexpr std::uint32_t shape = 0, capacity = 1, refusals = 2, rows_low = 3, rows_high = 4, sent_rows = 5,
+                               sent_pitch = 6, totals = 7;
 }  // namespace slot
 
-TMAP_HOST_DEVICE constexpr std::uint64_t slot_words(std::uint32_t ranks, std::uint32_t groups) {
-  return (slot::totals + std::uint64_t{ranks} + groups + 3) / 4 * 4;
+/// Names the bits of `slot::refusals`: why no row may move anywhere.
+namespace refusal {
+inline constexpr std::uint32_t bad_counts = 1, lacks_room = 2;
+}  // namespace refusal
+
+TMAP_HOST_DEVICE constexpr std::uint32_t slot_packets(std::uint32_t ranks) {
+  return packets_of(slot::totals + ranks);
+}
+TMAP_HOST_DEVICE constexpr std::uint64_t slot_bytes(std::uint32_t ranks) {
+  return slot_packets(ranks) * sizeof(packet);
+}
+/// Returns the bytes of the counts of one source.
+TMAP_HOST_DEVICE constexpr std::uint64_t count_bytes(std::uint32_t groups) {
+  return groups > 1 ? groups * word_bytes : 0;
 }
 
 /// Returns whether the header has room for the announcements of an exchange.
 TMAP_HOST_DEVICE constexpr bool fits_header(std::uint32_t ranks, std::uint32_t groups) {
   return ranks <= max_group_ranks &&
-         ranks * slot_words(ranks, groups) <= sizeof(window_header::announcements) / word_bytes;
+         ranks * (slot_bytes(ranks) + count_bytes(groups)) <= sizeof(window_header::announcements);
 }
 
 /// Returns the most groups of each rank whose announcements fit the header.
 TMAP_HOST_DEVICE constexpr std::uint32_t most_groups(std::uint32_t ranks) {
-  const std::uint64_t words = sizeof(window_header::announcements) / word_bytes / ranks / 4 * 4;
-  return static_cast<std::uint32_t>(words - slot::totals - ranks);
+  const std::uint64_t room = sizeof(window_header::announcements) / ranks / sizeof(packet) * sizeof(packet);
+  return static_cast<std::uint32_t>((room - slot_bytes(ranks)) / word_bytes);
 }
 static_assert(fits_header(2, most_groups(2)) && !fits_header(2, most_groups(2) + 1));
 static_assert(fits_header(max_group_ranks, most_groups(max_group_ranks)));
 
-/// Returns the offset of a word of the slot of `source`.
-template <class Link>
-TMAP_HOST_DEVICE std::uint64_t slot_word(const Link& link, const exchange_request& request, std::uint32_t source,
-                                         std::uint32_t word) {
-  const std::uint64_t before = source * slot_words(link.ranks(), request.groups);
-  return word_at(offsetof(window_header, announcements), before + word);
+/// Returns the offset of the slot of `source`.
+TMAP_HOST_DEVICE constexpr std::uint64_t slot_at(std::uint32_t ranks, std::uint32_t source) {
+  return offsetof(window_header, announcements) + source * slot_bytes(ranks);
+}
+/// Returns the offset of the counts of `source`. There are several groups.
+TMAP_HOST_DEVICE constexpr std::uint64_t counts_at(std::uint32_t ranks, std::uint32_t groups, std::uint32_t source) {
+  return slot_at(ranks, ranks) + source * count_bytes(groups);
 }
 
 /// Returns a number in which calls differ that do not belong together.
@@ -108,13 +123,13 @@ template <class Link>
   return is_over ? peer_verdict{peer_status::broken} : await_credits_of(link, past, deadline);
 }
 
-/// Writes this rank's slots. All values are in registers or in memory of this thread before the
-/// first one is written: a load after a store to another rank would wait for its value each time.
+/// Sends this rank's slots. All values are in registers or in memory of this thread before the
+/// first one is sent: a load after a store to another rank would wait for its value each time.
 template <class Link>
-class slot_writer {
+class slot_sender {
  public:
   /// `totals` has room for those of all ranks.
-  TMAP_HOST_DEVICE slot_writer(Link& link, const exchange_request& request, std::uint32_t call, std::uint32_t* totals)
+  TMAP_HOST_DEVICE slot_sender(Link& link, const exchange_request& request, std::uint32_t call, std::uint32_t* totals)
       : link_(link), request_(request), call_(call), totals_(totals) {
     std::uint64_t all = 0;
     TMAP_KEEP_ROLLED
@@ -125,64 +140,76 @@ class slot_writer {
       totals_[rank] = static_cast<std::uint32_t>(total);
       all += total;
     }
-    has_bad_counts_ = all > request.sent_rows ? 1 : 0;
-    lacks_room_ = request.lacking == 0 ? 0 : link.load(link.rank(), request.lacking);
+    refusals_ = all > request.sent_rows ? refusal::bad_counts : 0;
+    if (request.lacking != 0 && link.load(link.rank(), request.lacking) != 0) refusals_ |= refusal::lacks_room;
   }
 
-  /// Writes the slot of this rank into the window of `to`.
-  TMAP_HOST_DEVICE void write(std::uint32_t to) {
-    store(to, slot::call, call_);
-    store(to, slot::shape, shape_of(request_));
-    store(to, slot::capacity, request_.capacity);
-    store(to, slot::has_bad_counts, has_bad_counts_);
-    store(to, slot::rows_low, static_cast<std::uint32_t>(request_.rows));
-    store(to, slot::rows_high, static_cast<std::uint32_t>(request_.rows >> 32));
-    store(to, slot::sent_rows, request_.sent_rows);
-    store(to, slot::sent_pitch, request_.sent_pitch);
-    store(to, slot::lacks_room, lacks_room_);
+  /// Stores the counts of the groups of all ranks, where there are several. A `release` comes next.
+  TMAP_HOST_DEVICE void store_counts() {
+    if (request_.groups < 2) return;
+    const std::uint64_t own = counts_at(link_.ranks(), request_.groups, link_.rank());
     TMAP_KEEP_ROLLED
-    for (std::uint32_t rank = 0; rank < link_.ranks(); ++rank) store(to, slot::totals + rank, totals_[rank]);
-    const std::uint32_t counts = slot::totals + link_.ranks();
-    if (request_.groups == 1) return store(to, counts, totals_[to]);
+    for (std::uint32_t i = 0; i < link_.ranks(); ++i) {
+      const std::uint32_t to = rank_in_turn(link_, i);
+      TMAP_KEEP_ROLLED
+      for (std::uint32_t group = 0; group < request_.groups; ++group) {
+        link_.store(to, word_at(own, group), rows(to, group));
+      }
+    }
+  }
+  /// Sends the packets, the same to all ranks.
+  TMAP_HOST_DEVICE void send() {
+    const std::uint64_t own = slot_at(link_.ranks(), link_.rank());
     TMAP_KEEP_ROLLED
-    for (std::uint32_t group = 0; group < request_.groups; ++group) store(to, counts + group, rows(to, group));
+    for (std::uint32_t i = 0; i < slot_packets(link_.ranks()); ++i) {
+      const packet next{{word(packet_words * i), word(packet_words * i + 1), word(packet_words * i + 2)},
+                        tag_of(call_)};
+      TMAP_KEEP_ROLLED
+      for (std::uint32_t rank = 0; rank < link_.ranks(); ++rank) {
+        link_.send(rank_in_turn(link_, rank), own + i * sizeof(packet), next);
+      }
+    }
   }
 
   /// Returns whether this rank would send more rows than it has. If not, `totals` have all of them.
-  TMAP_HOST_DEVICE bool has_bad_counts() const { return has_bad_counts_ != 0; }
+  TMAP_HOST_DEVICE bool has_bad_counts() const { return (refusals_ & refusal::bad_counts) != 0; }
 
  private:
   TMAP_HOST_DEVICE std::uint32_t rows(std::uint32_t rank, std::uint32_t group) {
     return link_.load(link_.rank(), word_at(request_.splits, std::uint64_t{rank} * request_.groups + group));
   }
-  TMAP_HOST_DEVICE void store(std::uint32_t to, std::uint32_t word, std::uint32_t value) {
-    link_.store(to, slot_word(link_, request_, link_.rank(), word), value);
+  TMAP_HOST_DEVICE std::uint32_t word(std::uint32_t number) const {
+    switch (number) {
+      case slot::shape: return shape_of(request_);
+      case slot::capacity: return request_.capacity;
+      case slot::refusals: return refusals_;
+      case slot::rows_low: return static_cast<std::uint32_t>(request_.rows);
+      case slot::rows_high: return static_cast<std::uint32_t>(request_.rows >> 32);
+      case slot::sent_rows: return request_.sent_rows;
+      case slot::sent_pitch: return request_.sent_pitch;
+      default: return number - slot::totals < link_.ranks() ? totals_[number - slot::totals] : 0;
+    }
   }
 
   Link& link_;
   const exchange_request& request_;
   std::uint32_t call_;
-  std::uint32_t has_bad_counts_;
-  std::uint32_t lacks_room_;
+  std::uint32_t refusals_;
   std::uint32_t* totals_;
 };
 
-/// Writes a slot into every rank and raises its signal there.
+/// Sends a slot to every rank. Its packets need no signal. They carry what this rank wrote before.
 template <class Link>
 [[nodiscard]] TMAP_HOST_DEVICE peer_verdict announce(Link& link, const exchange_request& request, std::uint32_t call,
                                                      std::uint64_t deadline) {
   const bool is_over = is_broken(link);  // loads that follow do not wait for it
   std::uint32_t totals[max_group_ranks];
-  slot_writer<Link> slots(link, request, call, totals);
+  slot_sender<Link> slots(link, request, call, totals);
   if (is_over) return {peer_status::broken};
   if (const peer_verdict free = await_credits_of(link, call - 1, deadline); free.status != peer_status::ok) return free;
-  TMAP_KEEP_ROLLED
-  for (std::uint32_t i = 0; i < link.ranks(); ++i) slots.write(rank_in_turn(link, i));
+  slots.store_counts();
   link.release();
-  TMAP_KEEP_ROLLED
-  for (std::uint32_t i = 0; i < link.ranks(); ++i) {
-    link.raise_released(rank_in_turn(link, i), word_at(offsetof(window_header, announced), link.rank()), 1);
-  }
+  slots.send();
   return {};
 }
 

@@ -98,7 +98,7 @@ template <class Link, class Moves>
   if (begun.status != peer_status::ok) return leads ? report_call(link, request, begun) : begun;
   const peer_verdict moved = announce_and_move(link, request, call, deadline, moves);
   if (leads) return report_call(link, request, end_call(link, request, call, before, deadline, moves, moved));
-  link.raise(me, offsetof(window_header, workers_raised), 1);
+  link.raise_here(offsetof(window_header, workers_raised), 1);
   return moved;
 }
 

@@ -55,24 +55,36 @@ constexpr std::uint64_t end_of(const parcel_layout& at, std::uint32_t ranks) {
   return at.parcel_for(ranks);
 }
 
-/// The link of a rank that announces by parcels: words of a slot go to the parcel for its rank.
+/// Returns where the counts of groups lie in a parcel, after the slot.
+TMAP_HOST_DEVICE constexpr std::uint64_t parcel_counts(std::uint32_t ranks) {
+  return slot_bytes(ranks);
+}
+
+/// The link of a rank that announces by parcels: the parts of a slot go to the parcel for its rank.
 template <class Link>
 class parcel_link {
  public:
   TMAP_HOST_DEVICE parcel_link(Link& link, const exchange_request& request, const parcel_layout& at)
-      : link_(link), at_(at), own_slot_(slot_word(link, request, link.rank(), 0)) {}
+      : link_(link),
+        at_(at),
+        own_slot_(slot_at(link.ranks(), link.rank())),
+        own_counts_(counts_at(link.ranks(), request.groups, link.rank())) {}
 
   TMAP_HOST_DEVICE std::uint32_t rank() const { return link_.rank(); }
   TMAP_HOST_DEVICE std::uint32_t ranks() const { return link_.ranks(); }
   TMAP_HOST_DEVICE std::uint32_t load(std::uint32_t rank, std::uint64_t offset) { return link_.load(rank, offset); }
-  TMAP_HOST_DEVICE void store(std::uint32_t to, std::uint64_t offset, std::uint32_t value) {
-    link_.store(rank(), at_.parcel_for(to) + (offset - own_slot_), value);
+  TMAP_HOST_DEVICE void store(std::uint32_t to, std::uint64_t count, std::uint32_t value) {
+    link_.store(rank(), at_.parcel_for(to) + parcel_counts(ranks()) + (count - own_counts_), value);
+  }
+  TMAP_HOST_DEVICE void send(std::uint32_t to, std::uint64_t slot, const packet& given) {
+    link_.send(rank(), at_.parcel_for(to) + (slot - own_slot_), given);
   }
 
  private:
   Link& link_;
   const parcel_layout& at_;
   std::uint64_t own_slot_;
+  std::uint64_t own_counts_;
 };
 
 /// Packs the parcels of an exchange, in every block. The first block alone announces. Rows that a
@@ -83,9 +95,11 @@ TMAP_HOST_DEVICE void pack_parcels(Link& link, const exchange_request& request, 
   const std::uint32_t me = link.rank();
   parcel_link<Link> parcels(link, request, at);
   std::uint32_t totals[max_group_ranks];
-  slot_writer<parcel_link<Link>> slots(parcels, request, link.load(me, offsetof(window_header, exchanges)) + 1, totals);
-  TMAP_KEEP_ROLLED
-  for (std::uint32_t to = 0; to < (request.block == 0 ? link.ranks() : 0); ++to) slots.write(to);
+  slot_sender<parcel_link<Link>> slots(parcels, request, link.load(me, offsetof(window_header, exchanges)) + 1, totals);
+  if (request.block == 0) {
+    slots.store_counts();
+    slots.send();
+  }
   if (slots.has_bad_counts()) return;
   exchange_request packed = request;
   packed.out_pitch = 0;
@@ -120,20 +134,37 @@ class arrived_parcels {
     }
     return is_too_much;
   }
-  /// Returns a word of the slot of `source`, whose rows lie in the image now.
+  /// Returns packet `i` of the slot of `source`, whose rows lie in the image now.
+  TMAP_HOST_DEVICE packet delivered_packet(std::uint32_t source, std::uint32_t i) {
+    const std::uint64_t tag_at = at_.parcel_from(source) + i * sizeof(packet) + offsetof(packet, tag);
+    packet made{{}, link_.load(link_.rank(), tag_at)};
+    TMAP_KEEP_ROLLED
+    for (std::uint32_t n = 0; n < packet_words; ++n) {
+      const std::uint32_t number = i * packet_words + n;
+      made.words[n] = number < slot::totals + link_.ranks() ? delivered(source, number) : 0;
+    }
+    return made;
+  }
+  /// Returns how many rows of `group` come from `source`.
+  TMAP_HOST_DEVICE std::uint32_t count(std::uint32_t source, std::uint32_t group) {
+    return link_.load(link_.rank(), word_at(at_.parcel_from(source) + parcel_counts(link_.ranks()), group));
+  }
+
+ private:
   TMAP_HOST_DEVICE std::uint32_t delivered(std::uint32_t source, std::uint32_t number) {
     switch (number) {
       case slot::rows_low: return static_cast<std::uint32_t>(rows_of(source));
       case slot::rows_high: return static_cast<std::uint32_t>(rows_of(source) >> 32);
       case slot::sent_pitch: return 0;
-      case slot::lacks_room: return is_too_much_for(source) ? 1 : 0;
+      case slot::refusals: {
+        const std::uint32_t announced = word(source, number) & ~refusal::lacks_room;
+        return announced | (is_too_much_for(source) ? refusal::lacks_room : 0);
+      }
       default: return word(source, number);
     }
   }
-
- private:
   TMAP_HOST_DEVICE std::uint32_t word(std::uint32_t source, std::uint32_t number) {
-    return link_.load(link_.rank(), word_at(at_.parcel_from(source), number));
+    return link_.load(link_.rank(), packet_word_at(at_.parcel_from(source), number));
   }
   /// Returns where the rows of `source` for all ranks would begin in the image. Only those for this
   /// rank have come. The difference may wrap around, and the reader's sum wraps back.
@@ -154,20 +185,26 @@ class arrived_parcels {
 template <class Link>
 TMAP_HOST_DEVICE void deliver_parcels(Link& link, const exchange_request& request, const parcel_layout& at,
                                       std::uint32_t thread, std::uint32_t threads) {
-  const std::uint32_t me = link.rank();
-  const std::uint32_t words = static_cast<std::uint32_t>(slot_words(link.ranks(), request.groups));
+  const std::uint32_t me = link.rank(), ranks = link.ranks(), packets = slot_packets(ranks);
+  const std::uint32_t counts = request.groups > 1 ? request.groups : 0;
   const std::uint32_t call = link.load(me, offsetof(window_header, exchanges)) + 1;
   arrived_parcels<Link> arrived(link, request, at);
   TMAP_KEEP_ROLLED
-  for (std::uint32_t i = thread; i < words * link.ranks(); i += threads) {
-    link.store(me, slot_word(link, request, i / words, i % words), arrived.delivered(i / words, i % words));
+  for (std::uint32_t i = thread; i < packets * ranks; i += threads) {
+    const std::uint32_t source = i / packets;
+    if (source == me) continue;  // the exchange announces its own rows, where they are
+    link.send(me, slot_at(ranks, source) + i % packets * sizeof(packet), arrived.delivered_packet(source, i % packets));
   }
   TMAP_KEEP_ROLLED
-  for (std::uint32_t source = thread; source < link.ranks(); source += threads) {
+  for (std::uint32_t i = thread; i < counts * ranks; i += threads) {
+    const std::uint32_t source = i / counts, group = i % counts;
+    link.store(me, word_at(counts_at(ranks, counts, source), group), arrived.count(source, group));
+  }
+  TMAP_KEEP_ROLLED
+  for (std::uint32_t source = thread; source < ranks; source += threads) {
     if (source == me) {
       link.store(me, at.lacking, arrived.is_too_much_for(me) ? 1 : 0);
     } else {
-      link.store(me, word_at(offsetof(window_header, announced), source), call);
       link.store(me, word_at(offsetof(window_header, credited), source), call);
     }
   }

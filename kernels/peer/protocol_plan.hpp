@@ -15,7 +15,7 @@ class announcements {
   TMAP_HOST_DEVICE announcements(Link& link, const exchange_request& request) : link_(link), request_(request) {}
 
   TMAP_HOST_DEVICE std::uint32_t word(std::uint32_t source, std::uint32_t number) const {
-    return link_.load(link_.rank(), slot_word(link_, request_, source, number));
+    return link_.load(link_.rank(), packet_word_at(slot_at(link_.ranks(), source), number));
   }
   /// Returns how many rows `source` sends to `rank`.
   TMAP_HOST_DEVICE std::uint32_t total(std::uint32_t source, std::uint32_t rank) const {
@@ -23,7 +23,8 @@ class announcements {
   }
   /// Returns how many rows of `group` come to this rank from `source`.
   TMAP_HOST_DEVICE std::uint32_t count(std::uint32_t source, std::uint32_t group) const {
-    return word(source, slot::totals + link_.ranks() + group);
+    if (request_.groups == 1) return total(source, link_.rank());
+    return link_.load(link_.rank(), word_at(counts_at(link_.ranks(), request_.groups, source), group));
   }
   /// Returns where the rows that a rank sends lie in its window.
   TMAP_HOST_DEVICE std::uint64_t rows_at(std::uint32_t source) const {
@@ -98,10 +99,11 @@ template <class Link>
   for (std::uint32_t i = 0; i < link.ranks(); ++i) {
     const std::uint32_t source = rank_in_turn(link, i);
     if (source == link.rank() && request.block == 0) break;  // the block announced itself, and is the last one
-    if (!await(link, word_at(offsetof(window_header, announced), source), call, deadline)) {
+    if (!link.take(slot_at(link.ranks(), source), slot_packets(link.ranks()), tag_of(call), deadline,
+                   offsetof(window_header, broken))) {
       return give_up_waiting(link, source, protocol_step::announcement);
     }
-    if (told.word(source, slot::call) != call || told.word(source, slot::shape) != shape_of(request)) {
+    if (told.word(source, slot::shape) != shape_of(request)) {
       return give_up(link, {peer_status::mismatch, source, protocol_step::announcement});
     }
   }
@@ -118,9 +120,9 @@ template <class Link>
     std::uint64_t rows = 0;
     TMAP_KEEP_ROLLED
     for (std::uint32_t source = 0; source < link.ranks(); ++source) rows += told.total(source, rank);
-    const bool has_bad_counts = told.word(rank, slot::has_bad_counts) != 0;
-    const bool is_full = rows > told.word(rank, slot::capacity) || told.word(rank, slot::lacks_room) != 0;
-    if (has_bad_counts) lacking = {peer_status::bad_counts, rank, protocol_step::announcement};
+    const std::uint32_t refusals = told.word(rank, slot::refusals);
+    const bool is_full = rows > told.word(rank, slot::capacity) || (refusals & refusal::lacks_room) != 0;
+    if ((refusals & refusal::bad_counts) != 0) lacking = {peer_status::bad_counts, rank, protocol_step::announcement};
     if (is_full) full = {peer_status::overflow, rank, protocol_step::announcement};
   }
   return lacking.status != peer_status::ok ? lacking : full;

@@ -46,8 +46,10 @@ const std::vector<std::string> quiet_and_raise{"cp.async.bulk.commit_group;", "c
 std::vector<is_instruction> announced_after(is_instruction copy) {
   return {copy, is<bulk_flush>, is<wait_scoreboard>, is_fence_of_all_gpus, is_fence_of_all_gpus, is<reduce_global>};
 }
+const std::vector<std::string> quiet_and_raise_released{"cp.async.bulk.commit_group;", "cp.async.bulk.wait_group 0;",
+                                                        "fence.acq_rel.sys;", "red.relaxed.sys.global.add.u32"};
 
-// The first look acquires, too. Machine code may have the polling anywhere.
+// The first looks acquire, too. Machine code may have the polling anywhere.
 const std::vector<std::string> poll_and_acquire{"ld.acquire.sys.global.u32", "ld.relaxed.sys.global.u32",
                                                 "ld.acquire.sys.global.u32"};
 const std::vector<is_instruction> acquired{is_load_of_all_gpus, is_l1_invalidate};
@@ -75,6 +77,39 @@ TEST(emitted_order, quiet_waits_and_fences_before_the_raise) {
   EXPECT_TRUE(runs_in_order("put_then_raise", announced_after(is<bulk_copy>)));
   EXPECT_TRUE(runs_in_order("add_then_raise", announced_after(is<bulk_add>)));
   EXPECT_TRUE(runs_in_order("put_tile_then_raise", announced_after(is<tensor_store>)));
+}
+
+TEST(emitted_order, one_fence_of_a_quiet_serves_all_raises_after_it) {
+  EXPECT_TRUE(has_in_order(ptx_of("put_then_raise_released"),
+                           joined(quiet_and_raise_released, {"red.relaxed.sys.global.add.u32"})));
+  EXPECT_TRUE(runs_in_order("put_then_raise_released", {is<bulk_copy>, is<bulk_flush>, is<wait_scoreboard>,
+                                                        is_fence_of_all_gpus, is<reduce_global>, is<reduce_global>}));
+  EXPECT_FALSE(runs_in_order("put_then_raise_released", {is_fence_of_all_gpus, is_fence_of_all_gpus}));
+}
+
+TEST(emitted_order, a_quiet_that_lets_the_last_stores_go_on_waits_for_the_first) {
+  EXPECT_TRUE(has_in_order(ptx_of("put_then_raise_the_first"),
+                           {"cp.async.bulk.wait_group 3;", "fence.acq_rel.sys;", "red.relaxed.sys.global.add.u32"}));
+  EXPECT_TRUE(runs_in_order("put_then_raise_the_first", {is<bulk_copy>, is<bulk_flush>, is<wait_scoreboard>,
+                                                         is_fence_of_all_gpus, is<reduce_global>}));
+}
+
+TEST(emitted_order, packets_are_single_stores_after_the_fence) {
+  EXPECT_TRUE(has_in_order(ptx_of("store_then_send"), {"st.global.u32", "fence.acq_rel.sys;",
+                                                       "st.relaxed.sys.global.b128", "st.relaxed.sys.global.b128"}));
+  EXPECT_TRUE(has("store_then_send", is_fence_of_all_gpus));
+}
+
+TEST(emitted_order, packets_are_acquired_before_their_words_are_loaded) {
+  EXPECT_TRUE(has_in_order(ptx_of("take_then_load"),
+                           {"ld.relaxed.sys.global.b128", "ld.acquire.sys.global.b128", "ld.global.u32"}));
+  EXPECT_TRUE(runs_in_order("take_then_load", {is_l1_invalidate, is_weak_load}));
+}
+
+TEST(emitted_order, a_raise_for_the_own_gpu_releases_there) {
+  EXPECT_TRUE(has_in_order(ptx_of("store_then_raise_here"), {"st.global.u32", "red.release.gpu.global.add.u32"}));
+  EXPECT_TRUE(runs_in_order("store_then_raise_here", {is<memory_barrier>, is<reduce_global>}));
+  EXPECT_FALSE(has("store_then_raise_here", is_fence_of_all_gpus));
 }
 
 TEST(emitted_order, flush_waits_and_has_no_fence) {
@@ -129,7 +164,8 @@ TEST(emitted_order, a_get_of_a_link_is_expected_before_it_starts) {
 
 TEST(emitted_order, a_barrier_of_the_group_announces_waits_and_fences) {
   const std::string ptx = ptx_of("group_barrier");
-  EXPECT_TRUE(has_in_order(ptx, joined(joined(quiet_and_raise, poll_and_acquire), {"fence.proxy.async.global;"})));
+  EXPECT_TRUE(
+      has_in_order(ptx, joined(joined(quiet_and_raise_released, poll_and_acquire), {"fence.proxy.async.global;"})));
   EXPECT_TRUE(
       runs_in_order("group_barrier", {is<bulk_flush>, is<wait_scoreboard>, is_fence_of_all_gpus, is<reduce_global>,
                                       is_load_of_all_gpus, is_l1_invalidate, is_global_proxy_fence}));

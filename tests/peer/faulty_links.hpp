@@ -93,10 +93,20 @@ struct raise_relaxed : faulty_link {
     machine_->reduce(thread_, at(to, signal), by, ranks::announced::nothing);
   }
   void raise_released(std::uint32_t to, std::uint64_t signal, std::uint32_t by) { raise(to, signal, by); }
+  void raise_here(std::uint64_t signal, std::uint32_t by) { raise(rank(), signal, by); }
 };
 
-struct wait_relaxed : faulty_link {
+/// Takes packets without an acquire.
+struct take_relaxed : faulty_link {
   using faulty_link::faulty_link;
+  [[nodiscard]] bool take(std::uint64_t first, std::uint32_t packets, std::uint32_t tag, std::uint64_t deadline,
+                          std::uint64_t unless = no_word) {
+    return poll_packets({at(rank(), first), packets, tag, deadline, optional_at(unless)}, false);
+  }
+};
+
+struct wait_relaxed : take_relaxed {
+  using take_relaxed::take_relaxed;
   [[nodiscard]] bool wait(std::uint64_t signal, std::uint32_t value, std::uint64_t deadline,
                           std::uint64_t unless = no_word) {
     return poll(signal, value, deadline, unless, false);
@@ -122,9 +132,16 @@ struct without_waiting_for : faulty_link {
     return is_word_of(signal, array) || faulty_link::wait(signal, value, deadline, unless);
   }
 };
-using counts_before_the_wait = without_waiting_for<offsetof(window_header, announced)>;
 using without_credit = without_waiting_for<offsetof(window_header, credited)>;
 using without_return = without_waiting_for<offsetof(window_header, put_returned)>;
+
+/// Takes the packets that are there for those of the call.
+struct counts_before_the_wait : faulty_link {
+  using faulty_link::faulty_link;
+  [[nodiscard]] bool take(std::uint64_t, std::uint32_t, std::uint32_t, std::uint64_t, std::uint64_t = no_word) {
+    return true;
+  }
+};
 
 /// Does not wait for the last rank in a barrier.
 struct barrier_of_the_others : faulty_link {
@@ -162,16 +179,24 @@ struct off_by_one_row : faulty_link {
   }
 };
 
-/// Announces a capacity that nothing exceeds.
-struct unchecked_capacity : faulty_link {
+/// Changes one word of each slot in a header. `Change` takes and returns its value.
+template <std::uint32_t number, auto change>
+struct changed_slots : faulty_link {
   using faulty_link::faulty_link;
-  void store(std::uint32_t to, std::uint64_t offset, std::uint32_t value) {
-    constexpr std::uint64_t slots = offsetof(window_header, announcements);
-    const std::uint64_t slot_bytes = 4 * kernels::peer::slot_words(ranks(), 1);
-    const bool is_capacity = offset >= slots && offset < peer_header_bytes &&
-                             (offset - slots) % slot_bytes == 4 * kernels::peer::slot::capacity;
-    faulty_link::store(to, offset, is_capacity ? ~0u : value);
+  void send(std::uint32_t to, std::uint64_t offset, detail::peer::packet given) {
+    using namespace kernels::peer;
+    const std::uint64_t slots = slot_at(ranks(), 0), in_slot = (offset - slots) % slot_bytes(ranks());
+    const bool is_there = offset < peer_header_bytes && in_slot == number / packet_words * sizeof(packet);
+    if (is_there) given.words[number % packet_words] = change(given.words[number % packet_words]);
+    faulty_link::send(to, offset, given);
   }
 };
+
+/// Announces a capacity that nothing exceeds.
+using unchecked_capacity = changed_slots<kernels::peer::slot::capacity, [](std::uint32_t) { return ~0u; }>;
+
+/// Announces that there is room for everything.
+using unchecked_room = changed_slots<kernels::peer::slot::refusals,
+                                     [](std::uint32_t bits) { return bits & ~kernels::peer::refusal::lacks_room; }>;
 
 }  // namespace tmap::testing

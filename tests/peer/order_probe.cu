@@ -105,6 +105,45 @@ __global__ void put_then_settle(WINDOW) {
   link.settle();
 }
 
+__global__ void put_then_raise_released(WINDOW) {
+  __shared__ place shared;
+  device::put_bytes(window, 1, data, shared.tile, bytes);
+  device::quiet();
+  device::raise_released(window, 1, signal);
+  device::raise_released(window, 2, signal);
+}
+
+// The last two pieces may still be on their way.
+__global__ void put_then_raise_the_first(WINDOW) {
+  __shared__ place shared;
+  for (std::uint32_t i = 0; i < 3; ++i) {
+    device::put_bytes(window, 1, data + i * bytes, shared.tile, bytes);
+    device::commit_stores();
+  }
+  device::quiet<3>();
+  device::raise_released(window, 1, signal);
+  device::wait_stores_written();
+}
+
+__global__ void store_then_send(WINDOW, std::uint32_t value) {
+  const device::peer_link link(window);
+  link.store(1, data, value);
+  link.release();
+  link.send(1, data + 16, {{value, value, value}, 1});
+  link.send(2, data + 16, {{value, value, value}, 1});
+}
+
+__global__ void take_then_load(WINDOW, std::uint32_t* seen, std::uint64_t deadline) {
+  const device::peer_link link(window);
+  if (link.take(data + 16, 2, 1, deadline)) *seen = link.load(0, data);
+}
+
+__global__ void store_then_raise_here(WINDOW, std::uint32_t value) {
+  const device::peer_link link(window);
+  link.store(0, data, value);
+  link.raise_here(signal, 1);
+}
+
 __global__ void store_then_raise_all(WINDOW, std::uint32_t value) {
   const device::peer_link link(window);
   link.store(1, data, value);

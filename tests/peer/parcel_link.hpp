@@ -45,6 +45,9 @@ class parcel_link : public Base {
   void get(std::uint32_t to_shared, std::uint32_t rank, std::uint64_t offset, std::uint32_t bytes, std::uint32_t set) {
     Base::get(to_shared, this->rank(), at(rank, offset), bytes, set);
   }
+  void send(std::uint32_t rank, std::uint64_t offset, const detail::peer::packet& given) {
+    Base::send(this->rank(), at(rank, offset), given);
+  }
   void raise(std::uint32_t rank, std::uint64_t signal, std::uint32_t by) {
     Base::raise(this->rank(), at(rank, signal), by);
   }
@@ -67,7 +70,8 @@ class parcel_link : public Base {
     const std::uint32_t me = this->rank();
     for (std::uint32_t source = 0; source < this->ranks(); ++source) {
       const std::uint64_t to = at_.parcel_from(source), from = at_.parcel_for(me);
-      const std::uint64_t slot_end = 4 * kernels::peer::slot_words(this->ranks(), request.groups);
+      const std::uint64_t slot_end =
+          kernels::peer::slot_bytes(this->ranks()) + kernels::peer::count_bytes(request.groups);
       carry_words(direct, to, sender(source), from, slot_end);
       carry(direct, to + at_.slot_bytes, sender(source), from + at_.slot_bytes, at_.pair_bytes);
     }
@@ -114,18 +118,6 @@ template <class Base = faulty_link>
 struct swapped_parcels : parcel_link<Base> {
   using parcel_link<Base>::parcel_link;
   std::uint32_t sender(std::uint32_t source) const override { return (source + 1) % this->ranks(); }
-};
-
-/// Takes each parcel for one that has room: nobody learns that rows were left out.
-struct unchecked_parcels : faulty_link {
-  using faulty_link::faulty_link;
-  void store(std::uint32_t to, std::uint64_t offset, std::uint32_t value) {
-    constexpr std::uint64_t slots = offsetof(window_header, announcements);
-    const std::uint64_t slot_bytes = 4 * kernels::peer::slot_words(ranks(), 1);
-    const bool is_room = offset >= slots && offset < peer_header_bytes &&
-                         (offset - slots) % slot_bytes == 4 * kernels::peer::slot::lacks_room;
-    faulty_link::store(to, offset, is_room ? 0 : value);
-  }
 };
 
 }  // namespace tmap::testing

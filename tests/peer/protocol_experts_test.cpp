@@ -485,17 +485,6 @@ TEST(protocol_experts_faults, swapped_ranks_of_loads_are_seen) {
   expect_failure_at_random(experts_program<swapped_loads>(three_threads()), "");
 }
 
-/// Announces that there is room for everything.
-struct unchecked_room : faulty_link {
-  using faulty_link::faulty_link;
-  void store(std::uint32_t to, std::uint64_t offset, std::uint32_t value) {
-    constexpr std::uint64_t slots = offsetof(window_header, announcements);
-    const std::uint64_t slot_bytes = 4 * kernels::peer::slot_words(ranks(), 0);
-    const bool lacks = offset >= slots && offset < peer_header_bytes &&
-                       (offset - slots) % slot_bytes == 4 * kernels::peer::slot::lacks_room;
-    faulty_link::store(to, offset, lacks ? 0 : value);
-  }
-};
 TEST(protocol_experts_faults, an_unchecked_capacity_is_seen) {
   experts_case full = crossing();
   full.rows = 1;

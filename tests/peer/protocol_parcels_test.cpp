@@ -146,7 +146,6 @@ TEST(protocol_parcels, counters_wrap_around) {
   for (std::uint32_t rank = 0; rank < late.ranks; ++rank) {
     late.initial.push_back({rank, offsetof(window_header, exchanges), ~0u - 1});
     for (std::uint32_t peer = 0; peer < late.ranks; ++peer) {
-      late.initial.push_back({rank, word_at(offsetof(window_header, announced), peer), ~0u - 1});
       late.initial.push_back({rank, word_at(offsetof(window_header, credited), peer), ~0u - 1});
     }
   }
@@ -161,7 +160,8 @@ TEST(protocol_parcels, memory_after_the_window_is_laid_out_without_overlap) {
     EXPECT_EQ(at.inbox, at.image + peer_header_bytes);
     EXPECT_EQ(at.outbox, at.parcel_from(ranks));
     EXPECT_EQ(end_of(at, ranks), at.outbox + ranks * at.parcel_bytes());
-    EXPECT_GE(at.slot_bytes, 4 * kernels::peer::slot_words(ranks, kernels::peer::most_groups(ranks)));
+    EXPECT_GE(at.slot_bytes,
+              kernels::peer::slot_bytes(ranks) + kernels::peer::count_bytes(kernels::peer::most_groups(ranks)));
     EXPECT_GE(at.parcel_bytes(), at.slot_bytes + 77);
     EXPECT_EQ((at.lacking | at.image | at.inbox | at.outbox | at.parcel_bytes() | at.slot_bytes) % 16, 0u);
   }
@@ -194,7 +194,7 @@ TEST(protocol_parcels_faults, a_place_off_by_one_row_is_seen) {
 TEST(protocol_parcels_faults, rows_left_out_unseen_are_seen) {
   exchange_case full = two_calls();
   full.pair_bytes = 16;
-  expect_parcels_seen<parcel_link<unchecked_parcels>>(full, "the row is right");
+  expect_parcels_seen<parcel_link<unchecked_room>>(full, "the row is right");
 }
 
 }  // namespace

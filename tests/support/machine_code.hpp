@@ -59,7 +59,8 @@ inline bool is_load_of_all_gpus(const instruction& each) {  // LDG.STRONG.SYS
   return each.operation() == load_global && (each.high >> 12 & 0xff) == 0xf5;
 }
 inline bool is_weak_load(const instruction& each) {
-  return (each.operation() == load_global || each.operation() == load) && (each.high >> 12 & 0xff) == 1;
+  const std::uint64_t order = each.high >> 12 & 0xff;
+  return (each.operation() == load && order == 1) || (each.operation() == load_global && (order == 1 || order == 0xe1));
 }
 inline bool is_l1_invalidate(const instruction& each) {  // CCTL.IVALL
   return each.operation() == cache_control && (each.high >> 24 & 0xff) == 2;

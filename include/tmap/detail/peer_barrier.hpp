@@ -9,14 +9,15 @@ namespace tmap::detail::peer {
 /// after it, by loads and by bulk copies.
 template <class Link>
 [[nodiscard]] TMAP_HOST_DEVICE peer_verdict barrier(Link& link, std::uint64_t deadline) {
-  if (is_broken(link)) return report(link, {peer_status::broken});
+  const bool is_over = is_broken(link);  // the load that follows does not wait for it
   const std::uint32_t me = link.rank();
   const std::uint32_t epoch = link.load(me, offsetof(window_header, barriers)) + 1;
-  link.store(me, offsetof(window_header, barriers), epoch);
+  if (is_over) return report(link, {peer_status::broken});
   link.quiet();
   for (std::uint32_t i = 0; i + 1 < link.ranks(); ++i) {
-    link.raise(rank_in_turn(link, i), word_at(offsetof(window_header, barrier_raised), me), 1);
+    link.raise_released(rank_in_turn(link, i), word_at(offsetof(window_header, barrier_raised), me), 1);
   }
+  link.store(me, offsetof(window_header, barriers), epoch);
   for (std::uint32_t i = 0; i + 1 < link.ranks(); ++i) {
     const std::uint32_t peer = rank_in_turn(link, i);
     if (!await(link, word_at(offsetof(window_header, barrier_raised), peer), epoch, deadline)) {

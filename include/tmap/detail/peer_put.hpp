@@ -23,7 +23,7 @@ template <class Link>
   }
   link.put(peer, offset, from_shared, bytes);
   link.quiet();
-  link.raise(peer, word_at(offsetof(window_header, put_raised), me), 1);
+  link.raise_released(peer, word_at(offsetof(window_header, put_raised), me), 1);
   link.store(me, sent_at, sent + 1);
   return {};
 }

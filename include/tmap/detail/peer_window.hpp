@@ -14,7 +14,6 @@ struct window_header {
   std::uint32_t barrier_raised[max_group_ranks];
   std::uint32_t put_raised[max_group_ranks];    ///< puts of s that are here
   std::uint32_t put_returned[max_group_ranks];  ///< puts into s that s has used
-  std::uint32_t announced[max_group_ranks];     ///< exchanges that s has announced here
   std::uint32_t credited[max_group_ranks];      ///< exchanges for which s has pulled its rows from here
   std::uint32_t broken;                         ///< raised by any rank that gives up
   std::uint32_t workers_raised;                 ///< by the own rank's blocks
@@ -32,12 +31,35 @@ struct window_header {
   std::uint32_t fault;    ///< why this rank broke the group; 0 if it did not
 
   // One slot for each source, written by that source (protocol_announce.hpp).
-  alignas(16) std::uint32_t announcements[16152];
+  alignas(16) std::uint32_t announcements[16184];
 };
 static_assert(sizeof(window_header) == peer_header_bytes);
 static_assert(std::is_trivial_v<window_header> && std::is_standard_layout_v<window_header>);
 
 inline constexpr std::uint64_t word_bytes = sizeof(std::uint32_t);
+
+/// Holds words that come together, with a tag: who reads the tag reads these words, too. So it needs
+/// no signal and no fence after it. Its offset is a multiple of 16.
+struct packet {
+  std::uint32_t words[3];
+  std::uint32_t tag;
+};
+inline constexpr std::uint32_t packet_words = 3;
+
+/// Returns the tag of the packets of a call. No packet has the tag 0 before it has come.
+TMAP_HOST_DEVICE constexpr std::uint32_t tag_of(std::uint32_t call) {
+  return call << 1 | 1;
+}
+
+/// Returns how many packets hold so many words.
+TMAP_HOST_DEVICE constexpr std::uint32_t packets_of(std::uint32_t words) {
+  return (words + packet_words - 1) / packet_words;
+}
+
+/// Returns the offset of word `i` of the packets that begin at `first`.
+TMAP_HOST_DEVICE constexpr std::uint64_t packet_word_at(std::uint64_t first, std::uint32_t i) {
+  return first + i / packet_words * sizeof(packet) + i % packet_words * word_bytes;
+}
 
 /// Returns the offset of word `i` of an array of words.
 TMAP_HOST_DEVICE constexpr std::uint64_t word_at(std::uint64_t array, std::uint64_t i) {

@@ -58,6 +58,12 @@ __device__ inline void raise(const peer_memory_ref& window, std::uint32_t rank, 
   raise(detail::at_peer<std::uint32_t>(window, rank, offset), by);
 }
 
+/// Raises a signal of a rank after `quiet` (peer_order.cuh).
+__device__ inline void raise_released(const peer_memory_ref& window, std::uint32_t rank, std::uint64_t offset,
+                                      std::uint32_t by = 1) {
+  raise_released(detail::at_peer<std::uint32_t>(window, rank, offset), by);
+}
+
 /// Waits for a signal of this rank (peer_order.cuh). Returns false at the deadline, or once the
 /// group is broken.
 [[nodiscard]] __device__ inline bool wait_until(const peer_memory_ref& window, std::uint64_t offset,

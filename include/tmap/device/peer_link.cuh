@@ -5,6 +5,7 @@
 /// What protocols between GPUs are written in, as instructions (docs/peers.md, "The link"). The
 /// model that checks the protocols has a link with the same calls.
 
+#include <tmap/detail/peer_window.hpp>
 #include <tmap/detail/standard.hpp>
 #include <tmap/device/bulk_copy.cuh>
 #include <tmap/device/peer_order.cuh>
@@ -71,10 +72,33 @@ class peer_link {
   __device__ void raise(std::uint32_t rank, std::uint64_t signal, std::uint32_t by) const {
     device::raise(word(rank, signal), by);
   }
-  /// Lets `raise_released` carry what this thread has seen and written. One serves many raises.
+  /// Raises a signal of the own window for other blocks of this rank.
+  __device__ void raise_here(std::uint64_t signal, std::uint32_t by) const {
+    ptx::red_add_release_gpu(word(rank(), signal), by);
+  }
+  /// Lets `raise_released` carry what this thread has seen and written, as `quiet` does. One serves
+  /// many raises.
   __device__ void release() const { cuda::ptx::fence(cuda::ptx::sem_acq_rel, cuda::ptx::scope_sys); }
   __device__ void raise_released(std::uint32_t rank, std::uint64_t signal, std::uint32_t by) const {
-    ptx::red_add_relaxed_sys(word(rank, signal), by);
+    device::raise_released(word(rank, signal), by);
+  }
+  /// Sends a packet. It carries what this thread had seen and written at its last `release`.
+  __device__ void send(std::uint32_t rank, std::uint64_t offset, const tmap::detail::peer::packet& given) const {
+    ptx::st_relaxed_sys(reinterpret_cast<uint4*>(at(rank, offset)),
+                        uint4{given.words[0], given.words[1], given.words[2], given.tag});
+  }
+  /// Waits for packets with a tag that follow each other in the own window, at least one, or until
+  /// the word `unless` of it is not zero. Then loads read their words.
+  [[nodiscard]] __device__ bool take(std::uint64_t first, std::uint32_t packets, std::uint32_t tag,
+                                     std::uint64_t deadline, std::uint64_t unless = no_word) const {
+    const auto* const sent = reinterpret_cast<const uint4*>(at(rank(), first));
+    const auto look = [&](bool acquires) {
+      bool have_come = true;  // the acquire comes last: it holds up later loads
+#pragma unroll 2
+      for (std::uint32_t i = 1; i < packets; ++i) have_come &= ptx::ld_relaxed_sys(sent + i).w == tag;
+      return have_come & ((acquires ? ptx::ld_acquire_sys(sent) : ptx::ld_relaxed_sys(sent)).w == tag);
+    };
+    return detail::poll(look, deadline, unless == no_word ? nullptr : word(rank(), unless));
   }
   /// Looks at a signal of the own window once, and learns nothing else. The thread goes on until it
   /// uses the result.

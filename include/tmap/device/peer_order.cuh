@@ -4,10 +4,10 @@
 /// @file
 /// The order of accesses of several GPUs (docs/peers.md, "Order, and how it is tested"). Bulk
 /// copies have no order, not even those of one thread. A rank that put data calls `quiet`, and then
-/// `raise` in the same thread. A rank that needs the data calls `wait_until` in one thread. Then
-/// that thread may load the data, and other threads of its block after a block barrier. Bulk copies
-/// may read it after `fence_global_accesses` in the thread that issues them. A signal is a word of
-/// global memory of this or another GPU that is only ever raised.
+/// `raise_released` in the same thread. A rank that needs the data calls `wait_until` in one
+/// thread. Then that thread may load the data, and other threads of its block after a block
+/// barrier. Bulk copies may read it after `fence_global_accesses` in the thread that issues them. A
+/// signal is a word of global memory of this or another GPU that is only ever raised.
 
 #include <tmap/detail/standard.hpp>
 #include <tmap/device/ptx_peer.cuh>
@@ -30,11 +30,13 @@ __device__ inline void flush() {
   wait_stores_read<0>();
 }
 
-/// Waits until everything that this thread stored may be announced, by `raise` in this thread.
-/// Closes the open group of stores.
-__device__ inline void quiet() {
+/// Waits until what this thread stored may be announced, by `raise_released` or `raise` in this
+/// thread: everything, or all but its last `Pending` groups of stores. Closes the open group, which
+/// is one of them even if it is empty.
+template <int Pending = 0>
+__device__ void quiet() {
   commit_stores();
-  wait_stores_written();
+  wait_stores_written<Pending>();
   cuda::ptx::fence(cuda::ptx::sem_acq_rel, cuda::ptx::scope_sys);
 }
 
@@ -44,26 +46,50 @@ __device__ inline void raise(std::uint32_t* signal, std::uint32_t by = 1) {
   ptx::red_add_release_sys(signal, by);
 }
 
+/// Adds to a signal after `quiet`. A thread that waits for it sees what this thread wrote, saw and
+/// stored before that. It costs no fence of its own, so one `quiet` serves many signals.
+__device__ inline void raise_released(std::uint32_t* signal, std::uint32_t by = 1) {
+  ptx::red_add_relaxed_sys(signal, by);
+}
+
 /// Returns whether a counter has come to `value`. Counters run for ever and wrap around: two values
 /// that are compared differ by less than 2^31.
 TMAP_HOST_DEVICE constexpr bool has_come(std::uint32_t counter, std::uint32_t value) {
   return counter - value < 1u << 31;
 }
 
+namespace detail {
+
+/// Looks until `look` returns true, and returns true. Returns false at the deadline, or once the
+/// word `ended` is not zero, if there is one. `look(true)` looks by an acquire, and one such look
+/// has returned true in the end. The first looks acquire, so what comes soon is not read again. Each
+/// acquire empties this multiprocessor's L1 cache, so a longer wait polls by relaxed loads.
+template <class Look>
+[[nodiscard]] __device__ bool poll(const Look& look, std::uint64_t deadline, const std::uint32_t* ended) {
+  constexpr std::uint32_t acquiring_looks = 16;
+  TMAP_KEEP_ROLLED
+  for (std::uint32_t looks = 0;; ++looks) {
+    // An acquire holds up later loads, so `ended` comes first.
+    const bool is_over = ended != nullptr && ptx::ld_relaxed_sys(ended) != 0;
+    const bool acquires = looks < acquiring_looks;
+    if (look(acquires)) return acquires || look(true);
+    if (is_over || clock_now() >= deadline) return false;
+  }
+}
+
+}  // namespace detail
+
 /// Waits until a signal has come to `value`, and returns true. Returns false at the deadline
 /// (`clock_now`), or once the word `ended` is not zero, if there is one. With deadline 0 it looks
-/// twice. It never traps. Polls by relaxed loads, because each acquire empties this
-/// multiprocessor's L1 cache. But the first look is an acquire: often the signal is there.
+/// once. It never traps.
 [[nodiscard]] __device__ inline bool wait_until(const std::uint32_t* signal, std::uint32_t value,
                                                 std::uint64_t deadline, const std::uint32_t* ended = nullptr) {
-  if (has_come(ptx::ld_acquire_sys(signal), value)) return true;
-  while (!has_come(ptx::ld_relaxed_sys(signal), value)) {
-    if (ended != nullptr && ptx::ld_relaxed_sys(ended) != 0) return false;
-    if (clock_now() >= deadline) return false;
-  }
-  // The value is used, although it can only be larger: ptxas 13.0 leaves out an acquiring load
-  // whose value nobody uses, and keeps only the emptying of L1.
-  return has_come(ptx::ld_acquire_sys(signal), value);
+  const auto look = [&](bool acquires) {
+    // The value of the acquire is used, although it can only be larger: ptxas 13.0 leaves out an
+    // acquiring load whose value nobody uses, and keeps only the emptying of L1.
+    return has_come(acquires ? ptx::ld_acquire_sys(signal) : ptx::ld_relaxed_sys(signal), value);
+  };
+  return detail::poll(look, deadline, ended);
 }
 
 /// Orders what this thread knows of global memory by ordinary accesses before its later bulk

@@ -148,9 +148,10 @@ __device__ void wait_stores_read() {
   cuda::ptx::cp_async_bulk_wait_group_read(cuda::ptx::n32_t<Pending>{});
 }
 
-/// Waits until all this thread's stores have been written.
-__device__ inline void wait_stores_written() {
-  cuda::ptx::cp_async_bulk_wait_group(cuda::ptx::n32_t<0>{});
+/// Waits until all but the last `Pending` groups of this thread's stores have been written.
+template <int Pending = 0>
+__device__ void wait_stores_written() {
+  cuda::ptx::cp_async_bulk_wait_group(cuda::ptx::n32_t<Pending>{});
 }
 
 }  // namespace tmap::device

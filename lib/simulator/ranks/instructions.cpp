@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The instructions of the machine. Each names the section of the PTX ISA 9.0 that it follows.
+#include <algorithm>
 #include <utility>
 
 #include "lib/simulator/ranks/machine.hpp"
@@ -21,7 +22,7 @@ void machine::store(std::uint32_t me, place to, std::uint32_t value) {
   scheduler_.step(me);
   const location at = memory_.at(to);
   thread_state& self = threads_[me];
-  self.generic.raise(at, write_after(at, oldest_generic(self, at), value));
+  self.generic.raise(at, write_after(at, oldest_generic(self, at), {value}));
   note(me, "store", to, value);
 }
 
@@ -34,7 +35,7 @@ void machine::bulk_store(std::uint32_t me, place to, place from, std::uint32_t w
     const location source = memory_.at({from.space, from.word + i});
     const location target = memory_.at({to.space, to.word + i});
     const std::uint32_t value = read(source, threads_[me].async[source]);
-    const position at = write_after(target, threads_[me].async[target], value);
+    const position at = write_after(target, threads_[me].async[target], {value});
     threads_[me].stores.push_back({source, target, at, false});
     note(me, "bulk store to", {to.space, to.word + i}, value);
   }
@@ -84,7 +85,7 @@ void machine::wait_mbarrier(std::uint32_t me, std::uint32_t set) {
       continue;
     }
     const std::uint32_t value = read(word.from, word.oldest);
-    const position at = write_after(word.to, self.async[word.to], value);
+    const position at = write_after(word.to, self.async[word.to], {value});
     self.generic.raise(word.to, at);
     self.async.raise(word.to, at);
     note(me, "bulk load brings", memory_.where(word.from), value);
@@ -144,6 +145,64 @@ bool machine::poll(std::uint32_t me, const awaited& given, bool is_acquire) {
   threads_[me].generic.raise(at, found);
   if (is_acquire) {
     const view released = memory_.writes(at)[found].released;
+    threads_[me].generic.join(released);
+  }
+  return true;
+}
+
+/// st.relaxed.sys.b128 (9.7.9.12): a single access, so each word comes with the tag. It carries the
+/// view at the thread's last fence (8.8).
+void machine::store_packet(std::uint32_t me, place to, const detail::peer::packet& given) {
+  scheduler_.step(me);
+  thread_state& self = threads_[me];
+  for (std::uint32_t i = 0; i <= detail::peer::packet_words; ++i) {
+    const location at = memory_.at({to.space, to.word + i});
+    const std::uint32_t value = i < detail::peer::packet_words ? given.words[i] : given.tag;
+    const write next{value, false, true, self.fenced, given.tag};
+    self.generic.raise(at, write_after(at, oldest_generic(self, at), next));
+    note(me, "packet to", {to.space, to.word + i}, value);
+  }
+}
+
+/// Returns the oldest write with a tag that a thread may read; `count` if there is none yet.
+position machine::find_tagged(std::uint32_t me, location at, std::uint32_t tag) const {
+  position found = threads_[me].generic[at];
+  while (found < memory_.count(at) && memory_.writes(at)[found].tag != tag) ++found;
+  return found;
+}
+
+std::vector<location> machine::words_of(const awaited_packets& given) {
+  constexpr std::uint32_t words_of_one = sizeof(detail::peer::packet) / detail::peer::word_bytes;
+  std::vector<location> words;
+  for (std::uint32_t i = 0; i < given.count * words_of_one; ++i) {
+    words.push_back(memory_.at({given.first.space, given.first.word + i}));
+  }
+  return words;
+}
+
+/// Polls by ld.relaxed.sys.b128 until all packets have the tag, and reads the first one by
+/// ld.acquire.sys.b128 (8.8). All packets carry the same view. Strong reads of a word have an order
+/// (8.10.5), so the view of each word moves.
+bool machine::poll_packets(std::uint32_t me, const awaited_packets& given, bool is_acquire) {
+  const std::vector<location> words = words_of(given);
+  const location off = memory_.at(given.unless.value_or(given.first));
+  const auto have_come = [&] {
+    return std::all_of(words.begin(), words.end(),
+                       [&](location at) { return find_tagged(me, at, given.tag) < memory_.count(at); });
+  };
+  const auto is_off = [&] { return given.unless && find(me, off, 1) < memory_.count(off); };
+  const bool is_late = !scheduler_.step(
+      me, [&] { return have_come() || is_off(); }, given.deadline);
+  const bool ends_early = !is_late && is_off() && (!have_come() || scheduler_.pick(2) == 1);
+  note(me, is_late || ends_early ? "waited in vain for packets" : "took packets", given.first, given.tag);
+  if (ends_early) {
+    scheduler_.remember(me, 2);
+    threads_[me].generic.raise(off, find(me, off, 1));
+  }
+  if (is_late || ends_early) return false;
+  for (const location at : words) threads_[me].generic.raise(at, find_tagged(me, at, given.tag));
+  if (is_acquire) {
+    const view released = memory_.writes(words.front())[threads_[me].generic[words.front()]].released;
     threads_[me].generic.join(released);
   }
   return true;

@@ -75,12 +75,13 @@ std::uint32_t machine::read(location at, position oldest) {
   return found.value;
 }
 
-/// Writes a word by a weak operation: anywhere in coherence order after `oldest` (PTX ISA 8.10.1).
-position machine::write_after(location at, position oldest, std::uint32_t value) {
+/// Writes a word by a weak operation, or a relaxed one: anywhere in coherence order after `oldest` (PTX ISA 8.10.1).
+position machine::write_after(location at, position oldest, write what) {
   const position end = memory_.count(at);
   const std::uint32_t back = scheduler_.pick(static_cast<std::uint32_t>(end - oldest));
   const position before = static_cast<position>(end - back);
-  insert(at, before, {value, false, false, {}});
+  const std::uint32_t value = what.value;
+  insert(at, before, std::move(what));
   offer_to_late_reads(at, value);
   return before;
 }

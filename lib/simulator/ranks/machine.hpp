@@ -26,6 +26,8 @@
 #include <unordered_set>
 #include <vector>
 
+#include <tmap/detail/peer_window.hpp>
+
 #include "lib/simulator/ranks/memory.hpp"
 #include "lib/simulator/ranks/scheduler.hpp"
 #include "lib/simulator/ranks/view.hpp"
@@ -41,6 +43,15 @@ constexpr bool has_come(std::uint32_t counter, std::uint32_t value) {
 struct awaited {
   place signal;
   std::uint32_t value;
+  std::uint64_t deadline;
+  std::optional<place> unless;  ///< a counter that ends the polling once it is raised
+};
+
+/// Names the packets that a thread polls for. They follow each other.
+struct awaited_packets {
+  place first;
+  std::uint32_t count;
+  std::uint32_t tag;
   std::uint64_t deadline;
   std::optional<place> unless;  ///< a counter that ends the polling once it is raised
 };
@@ -79,6 +90,8 @@ class machine {
 
   void reduce(std::uint32_t me, place signal, std::uint32_t by, announced what);
   bool poll(std::uint32_t me, const awaited& given, bool is_acquire);
+  void store_packet(std::uint32_t me, place to, const detail::peer::packet& given);
+  bool poll_packets(std::uint32_t me, const awaited_packets& given, bool is_acquire);
 
   void fence_acq_rel(std::uint32_t me);
   void fence_proxy_async(std::uint32_t me);
@@ -117,9 +130,11 @@ class machine {
   };
 
   position find(std::uint32_t me, location at, std::uint32_t value) const;
+  position find_tagged(std::uint32_t me, location at, std::uint32_t tag) const;
+  std::vector<location> words_of(const awaited_packets& given);
   position oldest_generic(const thread_state& me, location at) const;
   std::uint32_t read(location at, position oldest);
-  position write_after(location at, position oldest, std::uint32_t value);
+  position write_after(location at, position oldest, write what);
   void insert(location at, position before, write what);
   void let_loads_land(std::uint32_t me);
   void offer_to_late_reads(location at, std::uint32_t value);

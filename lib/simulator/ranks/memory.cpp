@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "lib/simulator/ranks/memory.hpp"
 
+#include <algorithm>
 #include <utility>
 
 namespace tmap::ranks {
@@ -18,7 +19,8 @@ location memory::at(place where) {
 }
 
 void memory::insert(location at, position before, write what) {
-  if (what.is_release) released_.push_back(at);
+  const bool is_new = what.is_release && std::find(released_.begin(), released_.end(), at) == released_.end();
+  if (is_new) released_.push_back(at);
   writes_[at].insert(writes_[at].begin() + before, std::move(what));
   for (const location signal : released_) {
     for (write& other : writes_[signal]) other.released.make_room(at, before);
@@ -40,6 +42,7 @@ std::uint64_t memory::hash() const {
     hash = mix(hash, at);
     for (const write& each : writes_[at]) {
       hash = mix(hash, std::uint64_t{each.value} << 1 | (each.is_read ? 1 : 0));
+      if (each.tag != 0) hash = mix(hash, each.tag);
       if (each.is_release) hash = mix(hash, each.released.hash());
     }
   }

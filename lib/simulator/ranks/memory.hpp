@@ -21,7 +21,8 @@ struct write {
   std::uint32_t value{0};
   bool is_read{false};  ///< some read returned it, so its value can change no more
   bool is_release{false};
-  view released;  ///< what an acquire of it learns
+  view released{};       ///< what an acquire of it learns
+  std::uint32_t tag{0};  ///< of the packet that the word belongs to; 0: of none
 };
 
 /// Holds the writes of every word in coherence order (PTX ISA 8.9.6). A

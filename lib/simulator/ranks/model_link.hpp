@@ -55,9 +55,17 @@ class model_link {
   void raise(std::uint32_t rank, std::uint64_t signal, std::uint32_t by) {
     machine_->reduce(thread_, at(rank, signal), by, announced::all);
   }
+  void raise_here(std::uint64_t signal, std::uint32_t by) { raise(rank_, signal, by); }
   void release() { machine_->fence_acq_rel(thread_); }
   void raise_released(std::uint32_t rank, std::uint64_t signal, std::uint32_t by) {
     machine_->reduce(thread_, at(rank, signal), by, announced::fenced);
+  }
+  void send(std::uint32_t rank, std::uint64_t offset, const detail::peer::packet& given) {
+    machine_->store_packet(thread_, at(rank, offset), given);
+  }
+  [[nodiscard]] bool take(std::uint64_t first, std::uint32_t packets, std::uint32_t tag, std::uint64_t deadline,
+                          std::uint64_t unless = no_word) {
+    return poll_packets({at(rank_, first), packets, tag, deadline, optional_at(unless)}, true);
   }
   [[nodiscard]] std::uint32_t look(std::uint64_t signal) { return poll(signal, 1, 0, no_word, false) ? 1 : 0; }
   [[nodiscard]] bool wait(std::uint64_t signal, std::uint32_t value, std::uint64_t deadline,
@@ -79,8 +87,13 @@ class model_link {
 
  protected:
   bool poll(std::uint64_t signal, std::uint32_t value, std::uint64_t deadline, std::uint64_t unless, bool is_acquire) {
-    const auto watched = unless == no_word ? std::nullopt : std::optional{at(rank_, unless)};
-    return machine_->poll(thread_, {at(rank_, signal), value, deadline, watched}, is_acquire);
+    return machine_->poll(thread_, {at(rank_, signal), value, deadline, optional_at(unless)}, is_acquire);
+  }
+  bool poll_packets(const awaited_packets& given, bool is_acquire) {
+    return machine_->poll_packets(thread_, given, is_acquire);
+  }
+  std::optional<place> optional_at(std::uint64_t offset) const {
+    return offset == no_word ? std::nullopt : std::optional{at(rank_, offset)};
   }
   place at(std::uint32_t rank, std::uint64_t offset) const { return {rank, static_cast<std::uint32_t>(offset / 4)}; }
   place shared(std::uint32_t offset) const { return machine_->shared(thread_, offset / 4); }
