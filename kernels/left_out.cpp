@@ -259,7 +259,7 @@ cudaError_t launch_await_credits(const peer_memory_ref&, std::uint64_t, cudaStre
   return left_out;
 }
 
-cudaError_t launch_peer_self_test(const peer_memory_ref&, std::uint64_t, cudaStream_t) {
+cudaError_t launch_peer_self_test(const peer_memory_ref&, const map_template&, std::uint64_t, cudaStream_t) {
   return left_out;
 }
 

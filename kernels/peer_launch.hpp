@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <tmap/map_template.hpp>
 #include <tmap/peer_memory_ref.hpp>
 
 #include <cuda_runtime_api.h>
@@ -8,6 +9,7 @@
 #include <cstdint>
 
 #include "kernels/moe_launch.hpp"
+#include "kernels/peer/map_test_area.hpp"
 #include "kernels/peer/protocol_parcels.hpp"
 #include "kernels/peer/protocol_prepare.hpp"
 
@@ -105,8 +107,10 @@ cudaError_t load_gather(moe::float_type type);
 /// Waits until all ranks have pulled what this rank sent.
 cudaError_t launch_await_credits(const peer_memory_ref& window, std::uint64_t patience, cudaStream_t stream);
 
-/// Tests the way to every rank and back.
-cudaError_t launch_peer_self_test(const peer_memory_ref& window, std::uint64_t patience, cudaStream_t stream);
+/// Tests the way to every rank and back. `base` is the template of `peer::map_test_spec` whose maps
+/// differ in their addresses.
+cudaError_t launch_peer_self_test(const peer_memory_ref& window, const map_template& base, std::uint64_t patience,
+                                  cudaStream_t stream);
 
 /// Waits until all ranks have come here.
 cudaError_t launch_peer_barrier(const peer_memory_ref& window, std::uint64_t patience, cudaStream_t stream);

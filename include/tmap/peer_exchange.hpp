@@ -89,9 +89,11 @@ struct exchange_run {
                                                   std::chrono::milliseconds patience = default_peer_patience);
 
 /// Tests, on the stream, the way to every rank and back: bytes put into all windows and announced,
-/// loaded there and got back. Run it once after `allocate` on machines that you do not know.
-/// `last_outcome` then fails with `self_test_failed` and names a rank if bytes came wrong.
-/// @fails as `exchange_rows_async`.
+/// loaded there and got back. Then a kernel makes maps of a tensor on every rank, stores, adds and
+/// loads tiles through them, and adds bytes. All this lies in the headers of the windows. Run it
+/// once after `allocate` on machines that you do not know. `last_outcome` then fails with
+/// `self_test_failed` and names a rank if bytes came wrong.
+/// @fails as `exchange_rows_async`, and as `encode` if the driver makes no map.
 [[nodiscard]] TMAP_API result<void> self_test_async(const peer_memory& window, cuda::stream_ref stream,
                                                     std::chrono::milliseconds patience = default_peer_patience);
 

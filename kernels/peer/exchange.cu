@@ -5,7 +5,6 @@
 #include "kernels/load_kernel.hpp"
 #include "kernels/peer/plain_launch.hpp"
 #include "kernels/peer/protocol_exchange.hpp"
-#include "kernels/peer/protocol_self_test.hpp"
 #include "kernels/peer/row_crew.cuh"
 #include "kernels/peer_launch.hpp"
 
@@ -55,16 +54,6 @@ __global__ void __launch_bounds__(1)
   static_cast<void>(tmap::detail::peer::barrier(link, link.now() + patience));
 }
 
-__global__ void __launch_bounds__(1)
-    self_test_kernel(const __grid_constant__ peer_memory_ref window, std::uint64_t patience) {
-  __shared__ alignas(128) unsigned char bytes[peer::self_test_bytes];
-  __shared__ tile_barrier gets;
-  gets.init(1);
-  device::fence_barrier_init();
-  peer_link link(window, bytes, &gets);
-  static_cast<void>(peer::self_test(link, peer::self_test_bytes, link.now() + patience));
-}
-
 /// Returns the threads of a block. If the rows of another rank lie so that bulk copies cannot move
 /// them, the one thread stores them: only that rank knows.
 std::uint32_t threads_of(const peer::exchange_request& request) {
@@ -77,7 +66,7 @@ cudaError_t load_peer_kernels() {
   cudaError_t code = load(exchange_kernel);
   if (code == cudaSuccess) code = load(await_credits_kernel);
   if (code == cudaSuccess) code = load(barrier_kernel);
-  if (code == cudaSuccess) code = load(self_test_kernel);
+  if (code == cudaSuccess) code = load_self_test_kernel();
   if (code == cudaSuccess) code = load_parcel_kernels();
   return code == cudaSuccess ? load_dispatch_kernels() : code;
 }
@@ -90,10 +79,6 @@ cudaError_t launch_exchange(const peer_memory_ref& window, const peer::exchange_
 
 cudaError_t launch_await_credits(const peer_memory_ref& window, std::uint64_t patience, cudaStream_t stream) {
   return plain_launch(await_credits_kernel, {1, 1}, stream, window, patience);
-}
-
-cudaError_t launch_peer_self_test(const peer_memory_ref& window, std::uint64_t patience, cudaStream_t stream) {
-  return plain_launch(self_test_kernel, {1, 1}, stream, window, patience);
 }
 
 cudaError_t launch_peer_barrier(const peer_memory_ref& window, std::uint64_t patience, cudaStream_t stream) {

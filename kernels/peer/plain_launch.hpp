@@ -24,5 +24,7 @@ cudaError_t load_dispatch_kernels();
 cudaError_t load_parcel_kernels();
 /// Loads the kernel that prepares few tokens (prepare.cu).
 cudaError_t load_prepare_kernel();
+/// Loads the kernel of the self-test (self_test.cu).
+cudaError_t load_self_test_kernel();
 
 }  // namespace tmap::kernels

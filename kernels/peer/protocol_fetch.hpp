@@ -55,11 +55,13 @@ struct list_part {
 };
 
 /// Deals the parts of a list among the blocks. A short list has short parts, so that every block
-/// has one.
+/// has one. Blocks begin with different ranks, so that rows cross the link all the time: those of
+/// this rank take time, too, if they have many places.
 template <class Link>
 class list_walk {
  public:
-  TMAP_HOST_DEVICE list_walk(Link& link, const fetch_request& request) : link_(link), request_(request) {
+  TMAP_HOST_DEVICE list_walk(Link& link, const fetch_request& request)
+      : link_(link), request_(request), turn_(request.call.block % link.ranks()), left_(link.ranks()) {
     std::uint64_t all = 0;
     TMAP_KEEP_ROLLED
     for (std::uint32_t source = 0; source < link.ranks(); ++source) all += count(source);
@@ -71,7 +73,7 @@ class list_walk {
   /// at each of them took more time than to fetch a short list.
   TMAP_HOST_DEVICE list_part next() {
     TMAP_KEEP_ROLLED
-    for (; turn_ < link_.ranks(); ++turn_, begun_ = false) {
+    for (; left_ > 0; end()) {
       if (!begun_) begin();
       const std::uint64_t at = std::uint64_t{own_} * most_;
       if (at < count_) {
@@ -88,6 +90,12 @@ class list_walk {
   TMAP_HOST_DEVICE std::uint32_t count(std::uint32_t source) const {
     return link_.load(link_.rank(), word_at(request_.arrived, source));
   }
+  TMAP_HOST_DEVICE std::uint32_t parts(std::uint32_t source) const {
+    const std::uint32_t entries = count(source);
+    return entries == 0 ? 0 : (entries - 1) / most_ + 1;
+  }
+  /// Finds the rows of the next rank. The blocks share its parts so that all have as many together
+  /// with those of the ranks before it.
   TMAP_HOST_DEVICE void begin() {
     begun_ = true;
     source_ = rank_in_turn(link_, turn_);
@@ -96,20 +104,27 @@ class list_walk {
     for (std::uint32_t before = 0; before < source_; ++before) first_ += count(before);
     count_ = count(source_);
     const std::uint32_t blocks = request_.call.blocks;
-    own_ = (request_.call.block + blocks - parts_before_) % blocks;
-    if (count_ != 0) parts_before_ = (parts_before_ + (count_ - 1) / most_ + 1) % blocks;
+    std::uint32_t parts_before = 0;
+    TMAP_KEEP_ROLLED
+    for (std::uint32_t i = 0; i < turn_; ++i) parts_before = (parts_before + parts(rank_in_turn(link_, i))) % blocks;
+    own_ = (request_.call.block + blocks - parts_before) % blocks;
+  }
+  TMAP_HOST_DEVICE void end() {
+    begun_ = false;
+    --left_;
+    turn_ = turn_ + 1 < link_.ranks() ? turn_ + 1 : 0;
   }
 
   Link& link_;
   const fetch_request& request_;
+  std::uint32_t turn_;
+  std::uint32_t left_;  ///< ranks
   std::uint32_t most_;  ///< entries of a part
-  std::uint32_t turn_{0};
   bool begun_{false};
   std::uint32_t source_{0};
   std::uint32_t first_{0};  ///< entry of the source
   std::uint32_t count_{0};
-  std::uint32_t own_{0};           ///< the next part of this block, among those of the source
-  std::uint32_t parts_before_{0};  ///< of the sources before, modulo the blocks
+  std::uint32_t own_{0};  ///< the next part of this block, among those of the source
 };
 
 /// Moves pieces of rows from peers to all their places. While one half of the stages is stored, the

@@ -3,7 +3,7 @@
 
 // Tests the way to every rank and back: a pattern is put into all windows and announced, and each
 // rank loads what it got and gets back what it sent. It uses the part of the header that exchanges
-// announce in, which holds nothing between two of them.
+// announce in, and leaves zeros there: no packet has come.
 
 #include <tmap/detail/peer_barrier.hpp>
 
@@ -12,6 +12,9 @@ namespace tmap::kernels::peer {
 using namespace tmap::detail::peer;
 
 inline constexpr std::uint32_t self_test_bytes = 128;
+/// The first byte of a window after the slots of the test.
+inline constexpr std::uint64_t self_test_end =
+    offsetof(window_header, announcements) + 3 * max_group_ranks * self_test_bytes;
 
 /// Holds one rank's part of a self-test, which one thread runs.
 template <class Link>
@@ -31,7 +34,10 @@ class self_test_run {
     if (met.status != peer_status::ok) return met;
     take_back();
     const peer_verdict found = judge(salt);
-    met = barrier(link_, deadline_);  // no rank sends again before all have read
+    met = barrier(link_, deadline_);  // all have read
+    if (met.status != peer_status::ok) return met;
+    clear();
+    met = barrier(link_, deadline_);  // no rank announces before all have cleared
     return met.status == peer_status::ok ? found : met;
   }
 
@@ -55,6 +61,16 @@ class self_test_run {
     link_.wait_gets();
     for (std::uint32_t i = 0; i < link_.ranks(); ++i) link_.put(rank_in_turn(link_, i), slot(1, me), 0, bytes_);
     link_.flush();
+  }
+
+  TMAP_HOST_DEVICE void clear() {
+    for (std::uint32_t array = 0; array < 3; ++array) {
+      for (std::uint32_t rank = 0; rank < link_.ranks(); ++rank) {
+        for (std::uint64_t word = 0; word < bytes_ / word_bytes; ++word) {
+          link_.store(link_.rank(), word_at(slot(array, rank), word), 0);
+        }
+      }
+    }
   }
 
   TMAP_HOST_DEVICE void take_back() {
@@ -92,6 +108,6 @@ template <class Link>
 TMAP_HOST_DEVICE peer_verdict self_test(Link& link, std::uint32_t bytes, std::uint64_t deadline) {
   return report(link, self_test_run<Link>(link, bytes, deadline).run());
 }
-static_assert(3 * max_group_ranks * self_test_bytes <= sizeof(window_header::announcements));
+static_assert(self_test_end <= peer_header_bytes);
 
 }  // namespace tmap::kernels::peer

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <tmap/make_template.hpp>
 #include <tmap/peer_exchange.hpp>
 
 #include <cstddef>
@@ -148,7 +149,9 @@ result<void> self_test_async(const peer_memory& window, cuda::stream_ref stream,
   const support::trace_range range{"tmap self_test of peers"};
   const result<void> ready = peer::prepare_waiting(window, patience, peer::check_window);
   if (!ready) return ready;
-  TMAP_TRY_CUDA(kernels::launch_peer_self_test(window.ref(), peer::nanoseconds(patience), stream.get()));
+  const result<map_template> base = make_template(kernels::peer::map_test_spec(window.ref().ranks), patch_address);
+  if (!base) return failure{base.error()};
+  TMAP_TRY_CUDA(kernels::launch_peer_self_test(window.ref(), *base, peer::nanoseconds(patience), stream.get()));
   return {};
 }
 

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs the self-test of a group over the model, and over links with faults that it must see.
+#include <tmap/validate.hpp>
+
 #include <gtest/gtest.h>
 
+#include "kernels/peer/map_test_area.hpp"
 #include "kernels/peer/protocol_self_test.hpp"
 #include "peer/explored.hpp"
 #include "peer/faulty_links.hpp"
@@ -33,6 +36,15 @@ TEST(protocol_self_test, passes_on_sound_links) {
   expect_at_random(self_tests<ranks::model_link>(1, 2), 50);
   expect_at_random(self_tests<ranks::model_link>(2, 3), 1000);
   expect_at_random(self_tests<ranks::model_link>(4, 2), 100);
+}
+
+/// The model does not have tiles, but the maps of the self-test must be legal for each group.
+TEST(protocol_self_test, maps_of_every_group_are_legal) {
+  for (std::uint32_t count = 1; count <= max_group_ranks; ++count) {
+    tensor_spec spec = kernels::peer::map_test_spec(count);
+    spec.global_address = kernels::peer::map_test_at + offsetof(kernels::peer::map_test_area, tensor);
+    EXPECT_TRUE(validate(spec).empty()) << count;
+  }
 }
 
 /// Puts into the neighbour of the rank that it should put into.
