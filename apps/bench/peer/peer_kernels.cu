@@ -15,6 +15,7 @@ constexpr std::uint32_t stages = 3;
 constexpr std::uint32_t ahead = 2;
 constexpr std::uint32_t staging_bytes = workers * stages * piece_bytes;
 constexpr std::uint32_t pieces_per_chunk = chunk_bytes / piece_bytes;
+constexpr std::uint32_t raise_lag = 4;  // pieces between the last one of a chunk and its signal
 constexpr std::uint32_t most_piece = 8192;
 
 /// The pieces of one worker: every n-th chunk, and all pieces of a chunk one after the other.
@@ -71,12 +72,15 @@ __global__ void __launch_bounds__(workers * 32)
       wait_stores_read<stages - ahead>();
       load(n + ahead);
     }
-    if (request.raises && (n + 1) % pieces_per_chunk == 0) {
-      quiet();
-      raise(window, request.peer, request.signals + 4 * pieces.chunk(n));
+    // The stores of the next chunk go on while those of a chunk complete.
+    if (request.raises && n >= pieces_per_chunk && n % pieces_per_chunk == raise_lag - 1) {
+      quiet<raise_lag + 1>();
+      raise_released(window, request.peer, request.signals + 4 * pieces.chunk(n - raise_lag));
     }
   }
-  wait_stores_written();
+  if (!request.raises || pieces.count == 0) return wait_stores_written();
+  quiet();
+  raise_released(window, request.peer, request.signals + 4 * pieces.chunk(pieces.count - 1));
 }
 
 /// Sends a piece and its signal to the peer.
@@ -84,8 +88,10 @@ __device__ void send(const peer_memory_ref& window, const turns_request& request
   if (request.bytes != 0) {
     put_bytes(window, request.peer, request.to, shared, request.bytes);
     quiet();
+    raise_released(window, request.peer, request.signal);
+  } else {
+    raise(window, request.peer, request.signal);
   }
-  raise(window, request.peer, request.signal);
 }
 
 __device__ void write_result(const peer_memory_ref& window, const turns_request& request, std::uint64_t begin,

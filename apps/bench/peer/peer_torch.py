@@ -3,14 +3,12 @@
 peer_torch.py [--sizes BYTES,...]. PyTorch's sizes are known to the host, or come from the GPU as
 tmap's do. Prints Markdown. Checks bytes first. Needs PyTorch 2.8 and two Hopper GPUs."""
 import argparse
-import os
-import subprocess
-import sys
+
+import two_processes
 
 SIZES = (4096, 1 << 20, 16 << 20, 128 << 20)
 CALLS, REPEATS = 20, 7
 TILE = 8192  # most bytes of a row
-_PORT = "29541"
 
 
 def sizes_of(text):
@@ -25,15 +23,6 @@ def options():
     parser.add_argument("--sizes", type=sizes_of, default=SIZES, metavar="BYTES,...",
                         help="bytes each way, multiples of 4096 (default: 4 KiB to 128 MiB)")
     return parser.parse_args()
-
-
-def run_ranks():
-    """Starts a process for each rank, and returns the worst of their exit codes."""
-    variables = {**os.environ, "NCCL_NVLS_ENABLE": "0", "TORCH_SYMM_MEM_DISABLE_MULTICAST": "1",
-                 "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": _PORT, "WORLD_SIZE": "2"}
-    ranks = [subprocess.Popen([sys.executable, *sys.argv], env={**variables, "RANK": str(rank)})
-             for rank in range(2)]
-    return max(abs(rank.wait()) for rank in ranks)
 
 
 class Ranks:
@@ -103,24 +92,11 @@ class Ranks:
                                                  for time in (ours, *theirs))]) + " |"
 
 
-def main():
-    sizes = options().sizes
-    try:
-        import torch
-    except ImportError as reason:
-        sys.exit(f"peer_torch.py: needs PyTorch: {reason}")
-    if torch.cuda.device_count() < 2:
-        sys.exit(f"peer_torch.py: needs two GPUs, and here are {torch.cuda.device_count()}")
-    if "RANK" not in os.environ:
-        sys.exit(run_ranks())
+def measure(torch, rank, sizes):
     from tmap import peer
-    rank = int(os.environ["RANK"])
-    torch.cuda.set_device(rank)
-    torch.distributed.init_process_group("nccl", device_id=torch.device("cuda", rank))
     ranks = Ranks(torch, peer, rank, max(sizes))
     if rank == 0:
-        print(f"{torch.cuda.get_device_name()}, PyTorch {torch.__version__}, "
-              f"NCCL {'.'.join(map(str, torch.cuda.nccl.version()))}\n\n"
+        print(f"{two_processes.versions(torch)}\n\n"
               "Microseconds a call (GB/s each way).\n\n"
               "| bytes each way | tmap, sizes on the GPU | all_to_all_single, sizes known | "
               "the same, sizes from the GPU |\n|---|---|---|---|", flush=True)
@@ -132,7 +108,11 @@ def main():
     torch.cuda.synchronize()
     ranks.window.close()
     ranks.group.close()
-    torch.distributed.destroy_process_group()
+
+
+def main():
+    sizes = options().sizes
+    two_processes.run("peer_torch.py", lambda torch, rank: measure(torch, rank, sizes))
 
 
 if __name__ == "__main__":
