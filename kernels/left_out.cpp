@@ -246,12 +246,7 @@ cudaError_t launch_place_rows(const peer_memory_ref&, const peer::fetch_request&
   return left_out;
 }
 
-cudaError_t launch_gather(const peer_memory_ref&, const peer::exchange_request&, const home_sums&, std::uint64_t,
-                          cudaStream_t) {
-  return left_out;
-}
-
-cudaError_t load_gather(moe::float_type) {
+cudaError_t launch_await_sums(const peer_memory_ref&, std::uint64_t, std::uint64_t, cudaStream_t) {
   return left_out;
 }
 

@@ -88,21 +88,10 @@ cudaError_t launch_fetch(const peer_memory_ref& window, const peer::fetch_reques
 cudaError_t launch_place_rows(const peer_memory_ref& window, const peer::fetch_request& request, std::uint64_t patience,
                               cudaStream_t stream);
 
-/// Describes how sums of this rank's tokens are added up, of those that each rank has.
-struct home_sums {
-  std::uint32_t tokens;
-  std::uint32_t k;
-  moe::float_type type;
-  const std::int32_t* record_of_choice;  ///< [tokens, k]: the number of the sum, or -1
-  gemm::matrix base;                     ///< address 0: zeros
-  gemm::matrix out;
-};
-/// Adds up the rows of an exchange where they lie, by `request.blocks` blocks. `request.out` gets
-/// none. The launch sets `request.block`.
-cudaError_t launch_gather(const peer_memory_ref& window, const peer::exchange_request& request, const home_sums& sums,
-                          std::uint64_t patience, cudaStream_t stream);
-/// Loads both kernels, for a type, now instead of at their first launch.
-cudaError_t load_gather(moe::float_type type);
+/// Waits until all ranks have stored the sums of a combine here. `outcome` is the offset of the word
+/// with the verdict of its dispatch.
+cudaError_t launch_await_sums(const peer_memory_ref& window, std::uint64_t outcome, std::uint64_t patience,
+                              cudaStream_t stream);
 
 /// Waits until all ranks have pulled what this rank sent.
 cudaError_t launch_await_credits(const peer_memory_ref& window, std::uint64_t patience, cudaStream_t stream);

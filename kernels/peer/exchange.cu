@@ -5,6 +5,7 @@
 #include "kernels/load_kernel.hpp"
 #include "kernels/peer/plain_launch.hpp"
 #include "kernels/peer/protocol_exchange.hpp"
+#include "kernels/peer/protocol_sums.hpp"
 #include "kernels/peer/row_crew.cuh"
 #include "kernels/peer_launch.hpp"
 
@@ -60,12 +61,20 @@ std::uint32_t threads_of(const peer::exchange_request& request) {
   return peer::threads_for(request.rows | request.out | request.row_bytes | request.sent_pitch | request.out_pitch);
 }
 
+__global__ void __launch_bounds__(1)
+    await_sums_kernel(const __grid_constant__ peer_memory_ref window, std::uint64_t outcome, std::uint64_t patience) {
+  cudaGridDependencySynchronize();
+  peer_link link(window);
+  static_cast<void>(peer::await_sums(link, outcome, link.now() + patience));
+}
+
 }  // namespace
 
 cudaError_t load_peer_kernels() {
   cudaError_t code = load(exchange_kernel);
   if (code == cudaSuccess) code = load(await_credits_kernel);
   if (code == cudaSuccess) code = load(barrier_kernel);
+  if (code == cudaSuccess) code = load(await_sums_kernel);
   if (code == cudaSuccess) code = load_self_test_kernel();
   if (code == cudaSuccess) code = load_parcel_kernels();
   return code == cudaSuccess ? load_dispatch_kernels() : code;
@@ -79,6 +88,11 @@ cudaError_t launch_exchange(const peer_memory_ref& window, const peer::exchange_
 
 cudaError_t launch_await_credits(const peer_memory_ref& window, std::uint64_t patience, cudaStream_t stream) {
   return plain_launch(await_credits_kernel, {1, 1}, stream, window, patience);
+}
+
+cudaError_t launch_await_sums(const peer_memory_ref& window, std::uint64_t outcome, std::uint64_t patience,
+                              cudaStream_t stream) {
+  return launch_behind(await_sums_kernel, {1, 1}, stream, window, outcome, patience);
 }
 
 cudaError_t launch_peer_barrier(const peer_memory_ref& window, std::uint64_t patience, cudaStream_t stream) {

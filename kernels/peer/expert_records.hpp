@@ -30,6 +30,11 @@ struct expert_arrays {
   std::uint64_t places;            ///< [arrivals, k]: the row of each choice, or -1
   std::uint64_t list;              ///< [arrivals] entries
 
+  // Of sums that come home.
+  std::uint64_t returned;   ///< [departures] rows: gets the sum of each record that went
+  std::uint64_t sum_bytes;  ///< of such a row; 0: no sums come home
+  std::uint64_t targets;    ///< [arrivals]: where the sum of each record that came goes, as `link.address`
+
   // Of results that come home one by one.
   std::uint64_t departed;        ///< [ranks]: how many records went to each
   std::uint64_t returned_lists;  ///< [departures]: the entry of each record in the list of its receiver
@@ -38,9 +43,10 @@ struct expert_arrays {
   std::uint64_t landed;          ///< [tokens, k]: the number of the choice if its result comes, or -1
 };
 
-/// Names the words of a record. Experts of the receiver follow, then weights, then scales.
+/// Names the words of a record. The first ones are the token, and where its sum goes in the window
+/// of its rank. Experts of the receiver follow, then weights, then scales.
 namespace record {
-inline constexpr std::uint32_t token = 0, experts = 1;
+inline constexpr std::uint32_t token = 0, sum_low = 1, sum_high = 2, experts = 3;
 }  // namespace record
 
 /// Stands for no expert in a record, and for no place in a list.
@@ -112,11 +118,30 @@ template <class Link>
   return rank;
 }
 
-/// Returns a word of a record of a token for a rank. Words of all kinds take one load, so that the
-/// lanes of a warp wait together.
+/// Names record `i`: its token, and the rank that it goes to.
+struct departing_record {
+  std::uint32_t token;
+  std::uint32_t rank;
+};
+
+/// Returns a word of record `i` that no array has.
+TMAP_HOST_DEVICE inline std::uint32_t head_of_record(const expert_arrays& at, std::uint32_t i,
+                                                     const departing_record& of, std::uint32_t word) {
+  const std::uint64_t sum = at.returned + i * at.sum_bytes;
+  switch (word) {
+    case record::token: return of.token;
+    case record::sum_low: return static_cast<std::uint32_t>(sum);
+    case record::sum_high: return static_cast<std::uint32_t>(sum >> 32);
+    default: return 0;
+  }
+}
+
+/// Returns a word of record `i`. Words of all arrays take one load, so that the lanes of a warp wait
+/// together.
 TMAP_HOST_DEVICE inline std::uint32_t word_of_record(const expert_arrays& at, const token_choices& given,
-                                                     std::uint32_t token, std::uint32_t rank, std::uint32_t word) {
+                                                     std::uint32_t i, const departing_record& of, std::uint32_t word) {
   constexpr std::uint32_t one = 0x3f800000;
+  const std::uint32_t token = of.token;
   const std::uint32_t weights = record::experts + at.k, scales = weights + at.k;
   const std::uint64_t first = std::uint64_t{token} * at.k;
   const bool is_expert = record::experts <= word && word < weights;
@@ -125,17 +150,17 @@ TMAP_HOST_DEVICE inline std::uint32_t word_of_record(const expert_arrays& at, co
   if (is_expert) from = reinterpret_cast<const std::uint32_t*>(given.ids) + first + (word - record::experts);
   if (is_weight && given.weights != nullptr) from = given.weights + first + (word - weights);
   if (scales <= word && word < scales + at.scales) from = given.scales + token * given.scale_pitch + (word - scales);
-  if (from == nullptr) return word == record::token ? token : is_weight ? one : 0;
+  if (from == nullptr) return is_weight ? one : head_of_record(at, i, of, word);
   const std::uint32_t value = *from;
   if (!is_expert) return value;
-  return value / at.experts == rank ? value % at.experts : none;
+  return value / at.experts == of.rank ? value % at.experts : none;
 }
 
-/// Writes a word of record `i`, which goes to `rank`.
+/// Writes a word of record `i`.
 template <class Link>
 TMAP_HOST_DEVICE void write_record(Link& link, const expert_arrays& at, const token_choices& given, std::uint32_t i,
-                                   std::uint32_t token, std::uint32_t rank, std::uint32_t word) {
-  link.store(link.rank(), record_word(at, at.departing, i, word), word_of_record(at, given, token, rank, word));
+                                   const departing_record& of, std::uint32_t word) {
+  link.store(link.rank(), record_word(at, at.departing, i, word), word_of_record(at, given, i, of, word));
 }
 
 /// Writes the records, unless the last verdict in the window is a failure: others may then still
@@ -148,9 +173,9 @@ TMAP_HOST_DEVICE void write_records(Link& link, const expert_arrays& at, const t
   share(warp, departures, [&](std::uint64_t i) {
     const std::uint32_t token = link.load(me, word_at(at.token_of_record, i));
     if (token >= at.tokens) return;  // no record
-    const std::uint32_t rank = rank_of_record(link, at, i);
+    const departing_record of{token, rank_of_record(link, at, i)};
     share(lane, record_words(at.k, at.scales), [&](std::uint64_t word) {
-      write_record(link, at, given, static_cast<std::uint32_t>(i), token, rank, static_cast<std::uint32_t>(word));
+      write_record(link, at, given, static_cast<std::uint32_t>(i), of, static_cast<std::uint32_t>(word));
     });
   });
 }
@@ -213,12 +238,30 @@ TMAP_HOST_DEVICE void write_choices(Link& link, const expert_arrays& at, const w
   share(thread, std::uint64_t{at.arrivals} * at.k, [&](std::uint64_t i) { write_choice(link, at, i, total); });
 }
 
-/// Makes the list of rows to fetch.
+/// Writes where the sum of record `i` goes, of those that came.
+template <class Link>
+TMAP_HOST_DEVICE void write_target(Link& link, const expert_arrays& at, std::uint64_t i) {
+  const std::uint32_t me = link.rank();
+  const auto word = [&](std::uint32_t number) { return link.load(me, record_word(at, at.arriving, i, number)); };
+  const std::uint64_t offset = std::uint64_t{word(record::sum_high)} << 32 | word(record::sum_low);
+  std::uint32_t source = 0;
+  TMAP_KEEP_ROLLED
+  for (std::uint64_t end = 0; source + 1 < link.ranks(); ++source) {
+    end += link.load(me, word_at(at.arrived, source));
+    if (i < end) break;
+  }
+  const std::uint64_t target = link.address(source, offset);
+  link.store(me, word_at(at.targets, 2 * i), static_cast<std::uint32_t>(target));
+  link.store(me, word_at(at.targets, 2 * i + 1), static_cast<std::uint32_t>(target >> 32));
+}
+
+/// Makes the list of rows to fetch, and that of the places of sums.
 template <class Link>
 TMAP_HOST_DEVICE void write_list(Link& link, const expert_arrays& at, const worker& thread) {
-  const std::uint32_t words = entry_words(at.k);
-  share(thread, std::uint64_t{link.load(link.rank(), at.total)} * words,
+  const std::uint32_t words = entry_words(at.k), total = link.load(link.rank(), at.total);
+  share(thread, std::uint64_t{total} * words,
         [&](std::uint64_t i) { write_entry(link, at, i / words, static_cast<std::uint32_t>(i % words)); });
+  if (at.sum_bytes != 0) share(thread, total, [&](std::uint64_t i) { write_target(link, at, i); });
 }
 
 /// Writes how many results come home from each rank: one for each choice of each record, if it has

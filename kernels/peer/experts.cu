@@ -144,6 +144,7 @@ cudaError_t load_dispatch_kernels() {
   if (code == cudaSuccess) code = load(write_list_kernel);
   if (code == cudaSuccess) code = load(write_returns_kernel);
   if (code == cudaSuccess) code = load(fetch_kernel);
+  if (code == cudaSuccess) code = load_place_rows();
   return code == cudaSuccess ? load_prepare_kernel() : code;
 }
 

@@ -24,12 +24,6 @@ constexpr std::uint32_t moving_threads = gather_threads - device::warp_lanes;
 /// So many loads of a thread are on their way at once. With one for each thread, 16 blocks waited
 /// for memory most of the time.
 constexpr std::uint32_t placed_units = 4;
-constexpr std::uint32_t summed_units = 2, sums_at_once = 2;
-
-struct gather_work {
-  peer::exchange_request request;
-  home_sums sums;
-};
 
 /// Holds what the threads of a block share.
 struct gather_team {
@@ -98,80 +92,6 @@ __device__ void gather_by_block(const peer_memory_ref& window, const peer::excha
   }
 }
 
-template <class Element>
-__device__ void add_unit(const uint4& unit, float (&sums)[unit_of<Element>::count]) {
-  float values[unit_of<Element>::count];
-  unit_of<Element>::read(unit, values);
-#pragma unroll
-  for (std::uint32_t i = 0; i < unit_of<Element>::count; ++i) sums[i] += values[i];
-}
-
-/// Adds up this lane's units of a token. `mine` is where the sum of the lane's choice lies, or 0.
-template <class Element>
-__device__ void add_token(const home_sums& to, const row_shares<summed_units>& share, std::uint64_t mine) {
-  float sums[summed_units][unit_of<Element>::count]{};
-  if (to.base.address != 0) {
-    share.each_unit([&](std::uint32_t i, std::uint32_t unit) {
-      unit_of<Element>::read(*unit_at(to.base, share.row(), unit), sums[i]);
-    });
-  }
-  TMAP_KEEP_ROLLED
-  for (std::uint32_t left = __ballot_sync(~0u, mine != 0); left != 0;) {
-    uint4 rows[sums_at_once][summed_units];
-    bool is_there[sums_at_once];
-#pragma unroll
-    for (std::uint32_t j = 0; j < sums_at_once; ++j) {
-      is_there[j] = left != 0;
-      if (!is_there[j]) continue;
-      const auto* const from = reinterpret_cast<const uint4*>(value_of_lane(mine, first_lane(left)));
-      left &= left - 1;
-      share.each_unit([&](std::uint32_t i, std::uint32_t unit) { rows[j][i] = from[unit]; });
-    }
-#pragma unroll
-    for (std::uint32_t j = 0; j < sums_at_once; ++j) {
-      if (!is_there[j]) continue;
-      share.each_unit([&](std::uint32_t i, std::uint32_t) { add_unit<Element>(rows[j][i], sums[i]); });
-    }
-  }
-  share.each_unit([&](std::uint32_t i, std::uint32_t unit) {
-    *unit_at(to.out, share.row(), unit) = unit_of<Element>::write(sums[i]);
-  });
-}
-
-/// Adds up a warp's share of all units. Lane j finds where the sum of choice j of a token lies.
-template <class Element, class Await>
-__device__ void add_home(const peer_memory_ref& window, const gather_work& work, const peer::worker& warp,
-                         const Await& await_rows) {
-  peer_link link(window);
-  const peer::rows_for_me<peer_link> found(link, work.request);
-  const home_sums& to = work.sums;
-  row_shares<summed_units> share(warp, to.tokens, work.request.row_bytes / unit_bytes);
-  const auto record_of_lane = [&] {
-    if (!share.has_more() || lane_of_thread() >= to.k) return std::int32_t{-1};
-    return to.record_of_choice[std::uint64_t{share.row()} * to.k + lane_of_thread()];
-  };
-  std::int32_t record = record_of_lane();
-  if (!await_rows()) return;
-  TMAP_KEEP_ROLLED
-  for (; share.has_more(); share.go_on(), record = record_of_lane()) {
-    std::uint64_t mine = 0;
-    if (record >= 0) {
-      const peer::row_place from = found.find(static_cast<std::uint32_t>(record));
-      mine = window.windows[from.rank] + from.offset;
-    }
-    add_token<Element>(to, share, mine);
-  }
-}
-
-template <class Element>
-__global__ void __launch_bounds__(gather_threads)
-    gather_kernel(const __grid_constant__ peer_memory_ref window, const __grid_constant__ gather_work work,
-                  std::uint64_t patience) {
-  gather_by_block(window, work.request, patience, [&](const peer::worker& warp, const auto& await_rows) {
-    add_home<Element>(window, work, warp, await_rows);
-  });
-}
-
 /// Copies this lane's units of a row. `mine` is where the lane's place lies, or 0.
 __device__ void copy_row(const uint4* row, const row_shares<placed_units>& share, std::uint64_t mine) {
   uint4 values[placed_units];
@@ -215,32 +135,15 @@ __global__ void __launch_bounds__(gather_threads)
   });
 }
 
-using gather_function = void (*)(peer_memory_ref, gather_work, std::uint64_t);
-
-gather_function gather_for(moe::float_type type) {
-  switch (type) {
-    case moe::float_type::f32: return gather_kernel<float>;
-    case moe::float_type::bf16: return gather_kernel<__nv_bfloat16>;
-    default: return gather_kernel<__half>;
-  }
-}
-
 }  // namespace
 
-cudaError_t load_gather(moe::float_type type) {
-  const cudaError_t code = load(gather_for(type));
-  return code == cudaSuccess ? load(place_rows_kernel) : code;
+cudaError_t load_place_rows() {
+  return load(place_rows_kernel);
 }
 
 cudaError_t launch_place_rows(const peer_memory_ref& window, const peer::fetch_request& request, std::uint64_t patience,
                               cudaStream_t stream) {
   return launch_behind(place_rows_kernel, {request.call.blocks, gather_threads}, stream, window, request, patience);
-}
-
-cudaError_t launch_gather(const peer_memory_ref& window, const peer::exchange_request& request, const home_sums& sums,
-                          std::uint64_t patience, cudaStream_t stream) {
-  const gather_work work{request, sums};
-  return launch_behind(gather_for(sums.type), {request.blocks, gather_threads}, stream, window, work, patience);
 }
 
 }  // namespace tmap::kernels

@@ -22,12 +22,6 @@ struct preparation {
   bool writes_list;          ///< if not, a later kernel writes it
 };
 
-/// Names the token of a record, and where the record goes.
-struct departing_record {
-  std::uint32_t token;
-  std::uint32_t rank;
-};
-
 /// Names a thread of the block.
 struct preparing_thread {
   worker all;
@@ -94,8 +88,7 @@ TMAP_HOST_DEVICE void write_departing(Link& link, const preparation& work, const
   if (verdict_of(last).status != peer_status::ok) return;
   share(mine, block.records() * words, [&](std::uint64_t i) {
     const std::uint32_t number = static_cast<std::uint32_t>(i) / words, word = static_cast<std::uint32_t>(i) % words;
-    const departing_record each = block.record(number);
-    write_record(link, work.at, work.given, number, each.token, each.rank, word);
+    write_record(link, work.at, work.given, number, block.record(number), word);
   });
 }
 

@@ -45,11 +45,6 @@ bool are_few(const shape& sizes) {
   return std::max(sizes.tokens, sizes.arrivals) * sizes.k <= most_prepared_choices;
 }
 
-bool adds_few(const shape& sizes) {
-  constexpr std::uint64_t most_bytes = 8 << 20;
-  return are_few(sizes) && std::max(sizes.tokens, sizes.arrivals) * sum_bytes(sizes) <= most_bytes;
-}
-
 result<places> place(const shape& sizes, std::uint32_t ranks) {
   const result<std::uint64_t> leaving = moe::workspace_bytes(departing_route(sizes, ranks, nullptr));
   if (!leaving) return failure{leaving.error()};
@@ -71,7 +66,6 @@ result<places> place(const shape& sizes, std::uint32_t ranks) {
   made.header = take(sizeof(batch_header));
   made.departed = take(word * ranks);
   made.arrived = take(word * ranks);
-  made.returned_counts = take(word * ranks);
   made.rank_of_choice = take(choices);
   made.record_of_choice = take(choices);
   made.token_of_record = take(word * leave);
@@ -82,7 +76,7 @@ result<places> place(const shape& sizes, std::uint32_t ranks) {
   made.row_of_choice = take(came);
   made.list = take(word * kernels::peer::entry_words(sizes.k) * sizes.arrivals);
   if (sizes.returned == return_kind::sums) {
-    made.sums = take(sum_bytes(sizes) * sizes.arrivals);
+    made.targets = take(sizeof(std::uint64_t) * sizes.arrivals);
     made.returned = take(sum_bytes(sizes) * leave);
   } else {
     made.returned_lists = take(word * kernels::peer::entry_words(sizes.k) * leave);

@@ -18,10 +18,10 @@ struct places {
   std::uint64_t outcome;  ///< of the last dispatch
   std::uint64_t total;    ///< of the tokens that came
   std::uint64_t header;   ///< of the choices of these
-  std::uint64_t departed, arrived, returned_counts;
+  std::uint64_t departed, arrived;
   std::uint64_t rank_of_choice, record_of_choice, token_of_record, departing;
   std::uint64_t arriving, ids, weights, row_of_choice, list;
-  std::uint64_t sums, returned;                                                     ///< `return_kind::sums`
+  std::uint64_t targets, returned;                                                  ///< `return_kind::sums`
   std::uint64_t returned_lists, return_list, return_counts, row_of_landed, landed;  ///< `return_kind::rows`
   std::uint64_t scratch, scratch_bytes;                                             ///< of routes
   std::uint64_t end;
@@ -38,10 +38,6 @@ moe::route_problem arriving_route(const shape& sizes, std::uint32_t ranks, const
 
 /// Returns whether one block prepares a dispatch: this rank has few choices, and room for few.
 bool are_few(const shape& sizes);
-
-/// Returns whether sums have so few bytes that all threads read them where they lie. More need
-/// copies that run ahead.
-bool adds_few(const shape& sizes);
 
 /// The sizes are good.
 [[nodiscard]] result<places> place(const shape& sizes, std::uint32_t ranks);

@@ -26,6 +26,9 @@ kernels::peer::expert_arrays call_parts::arrays() const {
   at.weights = offset(at_.weights);
   at.places = offset(at_.row_of_choice);
   at.list = offset(at_.list);
+  at.returned = offset(at_.returned);
+  at.sum_bytes = sizes_.returned == return_kind::sums ? sum_bytes(sizes_) : 0;
+  at.targets = offset(at_.targets);
   at.departed = offset(at_.departed);
   at.returned_lists = offset(at_.returned_lists);
   at.return_list = offset(at_.return_list);
@@ -134,19 +137,6 @@ fetch_request call_parts::results_of(const combine_problem& problem) const {
   made.list = offset(at_.return_list);
   made.places = 1;
   made.out_pitch = static_cast<std::uint32_t>(sum_bytes(sizes_));
-  return made;
-}
-
-exchange_request call_parts::sums() const {
-  exchange_request made = request();
-  made.after = offset(at_.outcome);
-  made.rows = offset(at_.sums);
-  made.splits = offset(at_.arrived);
-  made.out = offset(at_.returned);
-  made.out_splits = offset(at_.returned_counts);
-  made.row_bytes = static_cast<std::uint32_t>(sum_bytes(sizes_));
-  made.sent_rows = static_cast<std::uint32_t>(sizes_.arrivals);
-  made.capacity = static_cast<std::uint32_t>(departures(sizes_, ranks()));
   return made;
 }
 

@@ -45,7 +45,6 @@ result<void> load_kernels(const shape& sizes) {
   TMAP_TRY_CUDA(kernels::load_encode_kernels());
   TMAP_TRY_CUDA(kernels::load_given_route());
   TMAP_TRY_CUDA(kernels::load_combine(sizes.result_type, sizes.k));
-  TMAP_TRY_CUDA(kernels::load_gather(sizes.result_type));
   return {};
 }
 
@@ -143,8 +142,8 @@ result<void> dispatch(const call_parts& call, const dispatch_problem& problem) {
   return fetch(call, call.rows_of(problem));
 }
 
-/// Adds up the results of each token that came.
-result<void> add_up_here(const call_parts& call, const gemm::matrix& values) {
+/// Adds up the results of each token that came, and stores the sums at the tokens' ranks.
+result<void> send_sums(const call_parts& call, const gemm::matrix& values) {
   if (call.sizes().arrivals == 0) return {};
   const result<std::uint32_t> multiprocessors = multiprocessor_count();
   if (!multiprocessors) return failure{multiprocessors.error()};
@@ -155,12 +154,16 @@ result<void> add_up_here(const call_parts& call, const gemm::matrix& values) {
                                   .rows = call.rows(),
                                   .values = values,
                                   .row_of_choice = call.part<std::int32_t>(call.at().row_of_choice),
-                                  .weights = call.part<float>(call.at().weights),
-                                  .out = {call.part<void>(call.at().sums), sum_bytes(call.sizes())}};
+                                  .weights = call.part<float>(call.at().weights)};
   const reported_call reported{batch_call::moe_combine, sums.tokens * sums.k, fault_check::off, call.stream()};
   return report_call(reported, [&](const fault_sink& faults) -> result<void> {
-    const auto* const count = call.part<std::uint32_t>(call.at().total);
-    TMAP_TRY_CUDA(kernels::launch_combine({sums, {nullptr, nullptr, faults}, *multiprocessors, call.stream(), count}));
+    TMAP_TRY_CUDA(kernels::launch_combine({.problem = sums,
+                                           .reports = {nullptr, nullptr, faults},
+                                           .multiprocessors = *multiprocessors,
+                                           .stream = call.stream(),
+                                           .count = call.part<std::uint32_t>(call.at().total),
+                                           .targets = call.part<std::uint64_t>(call.at().targets),
+                                           .places = call.ranks()}));
     return {};
   });
 }
@@ -191,20 +194,9 @@ result<void> add_up_home(const call_parts& call, const combine_problem& problem,
 }
 
 result<void> combine_sums(const call_parts& call, const combine_problem& problem) {
-  if (const auto added = add_up_here(call, problem.values); !added) return added;
-  const shape& sizes = call.sizes();
-  if (adds_few(sizes)) {
-    const kernels::home_sums home{static_cast<std::uint32_t>(sizes.tokens),
-                                  sizes.k,
-                                  sizes.result_type,
-                                  call.part<std::int32_t>(call.at().record_of_choice),
-                                  problem.base,
-                                  problem.out};
-    TMAP_TRY_CUDA(kernels::launch_gather(call.window(), call.sums(), home, call.patience(), call.stream()));
-    return {};
-  }
-  TMAP_TRY_CUDA(kernels::launch_exchange(call.window(), call.sums(), call.patience(), call.stream()));
-  const std::uint64_t rows = departures(sizes, call.ranks());
+  if (const auto sent = send_sums(call, problem.values); !sent) return sent;
+  TMAP_TRY_CUDA(kernels::launch_await_sums(call.window(), call.outcome(), call.patience(), call.stream()));
+  const std::uint64_t rows = departures(call.sizes(), call.ranks());
   return add_up_home(call, problem, {rows, call.at().returned, call.at().record_of_choice, nullptr});
 }
 

@@ -11,6 +11,7 @@
 
 #include "kernels/peer/protocol_gather.hpp"
 #include "kernels/peer/protocol_prepare.hpp"
+#include "kernels/peer/protocol_sums.hpp"
 #include "peer/exchange_case.hpp"
 
 // Dispatches and combines over the model. Every row and every sum is checked against the definition
@@ -75,6 +76,9 @@ struct expert_windows {
           take(4 * given.arrivals * given.k),
           take(4 * given.arrivals * given.k),
           take(given.arrivals * entry),
+          take(departures * 16),
+          given.returns_rows ? 0u : 16u,
+          take(8 * given.arrivals),
           take(4 * given.ranks),
           take(departures * entry),
           take(departures * given.k * 16),
@@ -84,15 +88,13 @@ struct expert_windows {
     outcome = take(4);
     lacking = take(4);
     x = take(given.tokens * given.row_bytes);
-    sums = take(given.arrivals * 16);
-    returned = take(departures * 16);
     values = take(given.rows * 16);
     landed = take(choices * 16);
     out = take((given.rows + 1) * given.row_bytes);  // a canary follows the last row
   }
 
   expert_arrays at;
-  std::uint64_t returned_splits, outcome, lacking, x, sums, returned, values, landed, out;
+  std::uint64_t returned_splits, outcome, lacking, x, values, landed, out;
 
  private:
   std::uint64_t take(std::uint64_t bytes) {
@@ -160,7 +162,7 @@ class experts_body {
     if (case_.returns_rows) return combine_rows(link, call);
     alone(link, [&] { add_up(link, call); });
     const peer_verdict verdict =
-        threads_ == 0 ? exchange(link, sums_request()) : gather(link, sums_request(), [&] { read_sums(link); });
+        leads() ? kernels::peer::await_sums(link, in_.outcome, experts_deadline) : peer_verdict{};
     end(link, verdict);
     if (leads() && verdict.status == peer_status::ok) check_returned(link, call);
   }
@@ -196,14 +198,6 @@ class experts_body {
       link.sync();
     }
   };
-  void read_sums(Link& link) const {
-    const exchange_request request = sums_request();
-    const kernels::peer::rows_for_me<Link> sums(link, request);
-    for (std::uint32_t i = thread_; i < sums.count(); i += threads_) {
-      const kernels::peer::row_place from = sums.find(i);
-      link.store(link.rank(), in_.returned + 16 * i, link.load(from.rank, from.offset));
-    }
-  }
   void place_rows(Link& link, const fetch_request& request) const {
     const kernels::peer::listed_rows<Link> listed(link, request);
     for (std::uint32_t i = thread_; i < listed.count(); i += threads_) {
@@ -270,14 +264,6 @@ class experts_body {
     made.out_pitch = case_.row_bytes;
     return made;
   }
-  exchange_request sums_request() const {
-    exchange_request made = request(in_.sums, 16, case_.arrivals, in_.returned, case_.tokens * case_.ranks);
-    made.splits = in_.at.arrived;
-    made.out_splits = in_.returned_splits;
-    made.after = in_.outcome;
-    return made;
-  }
-
   exchange_request lists_request() const {
     const std::uint32_t entry = 4 * kernels::peer::entry_words(case_.k);
     exchange_request made =
@@ -392,7 +378,8 @@ class experts_body {
       return all;
     }
     kernels::peer::departing_record record(std::uint32_t i) const {
-      return {link.load(link.rank(), word_at(at().token_of_record, i)), rank_of_record(link, at(), i)};
+      const std::uint32_t token = link.load(link.rank(), word_at(at().token_of_record, i));
+      return {std::min(token, at().tokens - 1), rank_of_record(link, at(), i)};  // with a fault there may be none
     }
     void by_expert() const {
       if (body.thread_ == 0) body.sort_by_expert(link);
@@ -515,7 +502,8 @@ class experts_body {
     }
   }
 
-  /// Stands in for the experts and the sum of their results: row times the number of its expert.
+  /// Stands in for the experts and the sum of their results: row times the number of its expert. The
+  /// sums go to the ranks of their tokens.
   void add_up(Link& link, std::uint32_t call) const {
     const std::uint32_t me = link.rank(), total = link.load(me, in_.at.total);
     for (std::uint32_t i = 0; i < total; ++i) {
@@ -526,8 +514,13 @@ class experts_body {
         const std::uint32_t expert = link.load(me, word_at(in_.at.ids, i * case_.k + j));
         sum += (expert + 1) * link.load(me, in_.out + std::uint64_t{place} * case_.row_bytes);
       }
-      link.store(me, in_.sums + 16 * i, sum);
+      link.store_at(target(link, i), sum);
     }
+  }
+  std::uint64_t target(Link& link, std::uint32_t i) const {
+    const std::uint64_t at = word_at(in_.at.targets, std::uint64_t{2} * i);
+    const std::uint64_t high = link.load(link.rank(), at + 4);
+    return high << 32 | link.load(link.rank(), at);
   }
   /// Expects the sum of each rank that a token was sent to.
   void check_returned(Link& link, std::uint32_t call) const {
@@ -542,7 +535,7 @@ class experts_body {
         const std::uint32_t id = chosen(call, me, token, j);
         if (is_mine(id, rank)) sum += (id % case_.experts + 1) * value(call, me, token);
       }
-      link.expect(link.load(me, in_.returned + 16 * i) == sum, "the sum is right");
+      link.expect(link.load(me, in_.at.returned + 16 * i) == sum, "the sum is right");
     }
   }
 

@@ -430,6 +430,13 @@ experts_case two_blocks() {
   return shared;
 }
 
+using sums_before_the_barrier = without_waiting_for<offsetof(window_header, barrier_raised)>;
+TEST(protocol_experts_faults, sums_read_before_the_barrier_are_seen) {
+  expect_failure_at_random(experts_program<sums_before_the_barrier>(crossing()), "the sum is right");
+}
+TEST(protocol_experts_faults, sums_announced_without_a_fence_are_seen) {
+  expect_failure_at_random(experts_program<quiet_without_fence>(crossing()), "is right");
+}
 TEST(protocol_experts_faults, a_missing_quiet_is_seen) {
   expect_failure_at_random(experts_program<without_quiet>(two_blocks()), "right");
 }

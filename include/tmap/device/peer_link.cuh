@@ -38,6 +38,11 @@ class peer_link {
     *word(rank, offset) = value;
   }
 
+  /// Returns the address of a byte of a window, as this GPU sees it.
+  __device__ std::uint64_t address(std::uint32_t rank, std::uint64_t offset) const {
+    return window_.windows[rank] + offset;
+  }
+
   /// Starts a copy of shared memory to a window, in this thread's open group of stores.
   __device__ void put(std::uint32_t rank, std::uint64_t offset, std::uint32_t from_shared, std::uint32_t bytes) const {
     store_bytes(at(rank, offset), shared_ + from_shared, bytes);
@@ -110,9 +115,15 @@ class peer_link {
                                      std::uint64_t unless = no_word) const {
     return wait_until(word(rank(), signal), value, deadline, unless == no_word ? nullptr : word(rank(), unless));
   }
-  __device__ void proxy_fence() const { fence_global_accesses(); }
-  __device__ void sync() const { __syncthreads(); }
-  __device__ std::uint64_t now() const { return clock_now(); }
+  __device__ void proxy_fence() const {
+    fence_global_accesses();
+  }
+  __device__ void sync() const {
+    __syncthreads();
+  }
+  __device__ std::uint64_t now() const {
+    return clock_now();
+  }
 
  private:
   __device__ unsigned char* at(std::uint32_t rank, std::uint64_t offset) const {

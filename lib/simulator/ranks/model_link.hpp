@@ -26,6 +26,11 @@ class model_link {
   void store(std::uint32_t rank, std::uint64_t offset, std::uint32_t value) {
     machine_->store(thread_, at(rank, offset), value);
   }
+  /// Returns a number that names a byte of a window. `store_at` takes it.
+  std::uint64_t address(std::uint32_t rank, std::uint64_t offset) const { return std::uint64_t{rank} << 48 | offset; }
+  void store_at(std::uint64_t address, std::uint32_t value) {
+    store(static_cast<std::uint32_t>(address >> 48), address & ((std::uint64_t{1} << 48) - 1), value);
+  }
   void put(std::uint32_t rank, std::uint64_t offset, std::uint32_t from_shared, std::uint32_t bytes) {
     machine_->bulk_store(thread_, at(rank, offset), shared(from_shared), bytes / 4);
   }
