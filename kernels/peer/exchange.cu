@@ -26,6 +26,7 @@ __global__ void __launch_bounds__(peer::leading_threads + peer::most_crew_thread
   extern __shared__ __align__(128) unsigned char staging[];
   __shared__ tile_barrier gets[peer::pull_sets];
   __shared__ peer::row_crew crew;
+  __shared__ peer::packet taken[peer::most_taken_packets];
   if (threadIdx.x == 0) {
     for (tile_barrier& each : gets) each.init(1);
     if (crew.is_there()) crew.init();
@@ -38,7 +39,7 @@ __global__ void __launch_bounds__(peer::leading_threads + peer::most_crew_thread
   peer::exchange_request request = given;
   request.block = blockIdx.x;
   request.blocks = gridDim.x;
-  peer::crew_link link(window, staging, gets, crew);
+  peer::crew_link link(window, staging, gets, crew, taken);
   static_cast<void>(peer::exchange(link, request, link.now() + patience));
   link.dismiss();
 }

@@ -108,13 +108,14 @@ __global__ void __launch_bounds__(1)
   extern __shared__ __align__(128) unsigned char staging[];
   __shared__ tile_barrier gets[peer::fetch_sets];
   __shared__ peer::fetch_piece pieces[peer::most_fetch_stages];
+  __shared__ peer::packet taken[peer::most_taken_packets];
   for (tile_barrier& each : gets) each.init(1);
   device::fence_barrier_init();
   cudaGridDependencySynchronize();
   peer::fetch_request request = given;
   request.call.block = blockIdx.x;
   request.call.blocks = gridDim.x;
-  peer_link link(window, staging, gets);
+  peer_link link(window, staging, gets, taken);
   static_cast<void>(peer::fetch(link, request, pieces, link.now() + patience));
 }
 

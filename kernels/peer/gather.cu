@@ -65,19 +65,21 @@ class gather_leader {
   bool has_begun_{false};
 };
 
-/// Runs a call by all threads of a block. The first thread leads. `work(warp, await_rows)` runs in
-/// the warps after the first one, with their worker of all blocks. It may read rows of peers once
-/// `await_rows` has returned true. All blocks must run at the same time.
+/// Runs a call by all threads of a block. The first thread leads. `work(link, warp, await_rows)` runs
+/// in the warps after the first one, with their worker of all blocks. It may read announcements and
+/// rows of peers once `await_rows` has returned true. All blocks must run at the same time.
 template <class Work>
 __device__ void gather_by_block(const peer_memory_ref& window, const peer::exchange_request& given,
                                 std::uint64_t patience, const Work& work) {
   __shared__ gather_team team;
+  __shared__ peer::packet taken[peer::most_taken_packets];
   team.init();
+  peer_link link(window, nullptr, nullptr, taken);
   cudaGridDependencySynchronize();
   if (threadIdx.x >= device::warp_lanes) {
     // Neighbours of a row are of different blocks, so that few rows keep all blocks busy.
     const std::uint32_t warp = threadIdx.x / device::warp_lanes - 1;
-    work(peer::worker{warp * gridDim.x + blockIdx.x, gridDim.x * moving_threads / device::warp_lanes}, [&] {
+    work(link, peer::worker{warp * gridDim.x + blockIdx.x, gridDim.x * moving_threads / device::warp_lanes}, [&] {
       team.begun.wait(0);
       return team.has_rows;
     });
@@ -86,7 +88,6 @@ __device__ void gather_by_block(const peer_memory_ref& window, const peer::excha
     peer::exchange_request request = given;
     request.block = blockIdx.x;
     request.blocks = gridDim.x;
-    peer_link link(window);
     gather_leader leader(team);
     static_cast<void>(peer::gather(link, request, link.now() + patience, leader));
   }
@@ -105,16 +106,15 @@ __device__ void copy_row(const uint4* row, const row_shares<placed_units>& share
 
 /// Brings a warp's share of all units to all their places. Lane j finds place j of an entry.
 template <class Await>
-__device__ void place_rows(const peer_memory_ref& window, const peer::fetch_request& request, const peer::worker& warp,
+__device__ void place_rows(peer_link& link, const peer::fetch_request& request, const peer::worker& warp,
                            const Await& await_rows) {
-  peer_link link(window);
   const peer::listed_rows<peer_link> listed(link, request);
   row_shares<placed_units> share(warp, listed.count(), request.call.row_bytes / unit_bytes);
   const auto entry = [&] { return share.has_more() ? listed.entry(share.row()) : peer::listed_entry{}; };
   const auto place_of_lane = [&]() -> std::uint64_t {
     if (!share.has_more() || lane_of_thread() >= request.places) return 0;
     const std::uint64_t target = listed.target(share.row(), lane_of_thread());
-    return target == 0 ? 0 : window.windows[window.rank] + target;
+    return target == 0 ? 0 : link.address(link.rank(), target);
   };
   peer::listed_entry each = entry();
   std::uint64_t place = place_of_lane();
@@ -123,15 +123,15 @@ __device__ void place_rows(const peer_memory_ref& window, const peer::fetch_requ
   for (; share.has_more(); share.go_on(), each = entry(), place = place_of_lane()) {
     const peer::row_place from = listed.find(each);
     if (from.offset == 0) continue;
-    copy_row(reinterpret_cast<const uint4*>(window.windows[from.rank] + from.offset), share, place);
+    copy_row(reinterpret_cast<const uint4*>(link.address(from.rank, from.offset)), share, place);
   }
 }
 
 __global__ void __launch_bounds__(gather_threads)
     place_rows_kernel(const __grid_constant__ peer_memory_ref window, const __grid_constant__ peer::fetch_request given,
                       std::uint64_t patience) {
-  gather_by_block(window, given.call, patience, [&](const peer::worker& warp, const auto& await_rows) {
-    place_rows(window, given, warp, await_rows);
+  gather_by_block(window, given.call, patience, [&](peer_link& link, const peer::worker& warp, const auto& await_rows) {
+    place_rows(link, given, warp, await_rows);
   });
 }
 

@@ -82,10 +82,11 @@ __global__ void __launch_bounds__(sort_threads, 1)
   __shared__ rank_sort ranks;
   __shared__ block_header header;
   __shared__ prepare_team team;
+  __shared__ peer::packet taken[peer::most_taken_packets];
   team.init();
   cudaTriggerProgrammaticLaunchCompletion();
   cudaGridDependencySynchronize();
-  device::peer_link link(window);
+  device::peer_link link(window, nullptr, nullptr, taken);
   preparing_block block{link, work, ranks, shared, header, team};
   peer::prepare(link, work.all, prepare_team::thread(), block, link.now() + patience);
 }

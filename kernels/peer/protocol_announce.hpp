@@ -90,6 +90,12 @@ static_assert(fits_header(max_group_ranks, most_groups(max_group_ranks)));
 TMAP_HOST_DEVICE constexpr std::uint64_t slot_at(std::uint32_t ranks, std::uint32_t source) {
   return offsetof(window_header, announcements) + source * slot_bytes(ranks);
 }
+/// Returns which packet a block takes first of the slot of `source`.
+TMAP_HOST_DEVICE constexpr std::uint32_t taken_slot(std::uint32_t ranks, std::uint32_t source) {
+  return source * slot_packets(ranks);
+}
+inline constexpr std::uint32_t most_taken_packets = max_group_ranks * slot_packets(max_group_ranks);
+
 /// Returns the offset of the counts of `source`. There are several groups.
 TMAP_HOST_DEVICE constexpr std::uint64_t counts_at(std::uint32_t ranks, std::uint32_t groups, std::uint32_t source) {
   return slot_at(ranks, ranks) + source * count_bytes(groups);
@@ -157,13 +163,14 @@ class slot_sender {
       }
     }
   }
-  /// Sends the packets, the same to all ranks.
+  /// Sends the packets, the same to all ranks. This block has its own.
   TMAP_HOST_DEVICE void send() {
     const std::uint64_t own = slot_at(link_.ranks(), link_.rank());
     TMAP_KEEP_ROLLED
     for (std::uint32_t i = 0; i < slot_packets(link_.ranks()); ++i) {
       const packet next{{word(packet_words * i), word(packet_words * i + 1), word(packet_words * i + 2)},
                         tag_of(call_)};
+      link_.keep(taken_slot(link_.ranks(), link_.rank()) + i, next);
       TMAP_KEEP_ROLLED
       for (std::uint32_t rank = 0; rank < link_.ranks(); ++rank) {
         link_.send(rank_in_turn(link_, rank), own + i * sizeof(packet), next);

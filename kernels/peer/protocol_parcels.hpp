@@ -76,6 +76,7 @@ class parcel_link {
   TMAP_HOST_DEVICE void store(std::uint32_t to, std::uint64_t count, std::uint32_t value) {
     link_.store(rank(), at_.parcel_for(to) + parcel_counts(ranks()) + (count - own_counts_), value);
   }
+  TMAP_HOST_DEVICE void keep(std::uint32_t, const packet&) {}  // the exchange announces again
   TMAP_HOST_DEVICE void send(std::uint32_t to, std::uint64_t slot, const packet& given) {
     link_.send(rank(), at_.parcel_for(to) + (slot - own_slot_), given);
   }

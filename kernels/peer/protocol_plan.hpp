@@ -15,7 +15,8 @@ class announcements {
   TMAP_HOST_DEVICE announcements(Link& link, const exchange_request& request) : link_(link), request_(request) {}
 
   TMAP_HOST_DEVICE std::uint32_t word(std::uint32_t source, std::uint32_t number) const {
-    return link_.load(link_.rank(), packet_word_at(slot_at(link_.ranks(), source), number));
+    const std::uint32_t first = taken_slot(link_.ranks(), source) * static_cast<std::uint32_t>(sizeof(packet));
+    return link_.taken(static_cast<std::uint32_t>(packet_word_at(first, number)));
   }
   /// Returns how many rows `source` sends to `rank`.
   TMAP_HOST_DEVICE std::uint32_t total(std::uint32_t source, std::uint32_t rank) const {
@@ -99,8 +100,8 @@ template <class Link>
   for (std::uint32_t i = 0; i < link.ranks(); ++i) {
     const std::uint32_t source = rank_in_turn(link, i);
     if (source == link.rank() && request.block == 0) break;  // the block announced itself, and is the last one
-    if (!link.take(slot_at(link.ranks(), source), slot_packets(link.ranks()), tag_of(call), deadline,
-                   offsetof(window_header, broken))) {
+    if (!link.take(slot_at(link.ranks(), source), slot_packets(link.ranks()), tag_of(call),
+                   taken_slot(link.ranks(), source), deadline, offsetof(window_header, broken))) {
       return give_up_waiting(link, source, protocol_step::announcement);
     }
     if (told.word(source, slot::shape) != shape_of(request)) {

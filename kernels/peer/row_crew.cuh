@@ -87,8 +87,9 @@ __device__ inline void serve(row_crew& crew, unsigned char* window, const unsign
 /// The link of an exchange by one thread, which stores rows itself.
 class lone_link : public device::peer_link {
  public:
-  __device__ lone_link(const peer_memory_ref& window, const unsigned char* shared, device::tile_barrier* gets)
-      : peer_link(window, shared, gets), own_(bytes_of(window)), shared_(shared) {}
+  __device__ lone_link(const peer_memory_ref& window, const unsigned char* shared, device::tile_barrier* gets,
+                       packet* taken = nullptr)
+      : peer_link(window, shared, gets, taken), own_(bytes_of(window)), shared_(shared) {}
 
   static __device__ unsigned char* bytes_of(const peer_memory_ref& window) {
     return reinterpret_cast<unsigned char*>(window.windows[window.rank] + 0);
@@ -107,8 +108,8 @@ class lone_link : public device::peer_link {
 class crew_link : public lone_link {
  public:
   __device__ crew_link(const peer_memory_ref& window, const unsigned char* shared, device::tile_barrier* gets,
-                       row_crew& crew)
-      : lone_link(window, shared, gets), crew_(crew) {}
+                       row_crew& crew, packet* taken = nullptr)
+      : lone_link(window, shared, gets, taken), crew_(crew) {}
 
   __device__ void store_rows(const row_piece& rows, std::uint32_t from_shared) {
     if (!row_crew::is_there()) return lone_link::store_rows(rows, from_shared);

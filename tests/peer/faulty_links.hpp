@@ -99,9 +99,9 @@ struct raise_relaxed : faulty_link {
 /// Takes packets without an acquire.
 struct take_relaxed : faulty_link {
   using faulty_link::faulty_link;
-  [[nodiscard]] bool take(std::uint64_t first, std::uint32_t packets, std::uint32_t tag, std::uint64_t deadline,
-                          std::uint64_t unless = no_word) {
-    return poll_packets({at(rank(), first), packets, tag, deadline, optional_at(unless)}, false);
+  [[nodiscard]] bool take(std::uint64_t first, std::uint32_t packets, std::uint32_t tag, std::uint32_t to,
+                          std::uint64_t deadline, std::uint64_t unless = no_word) {
+    return poll_packets({at(rank(), first), packets, tag, deadline, shared(taken_at(to)), optional_at(unless)}, false);
   }
 };
 
@@ -138,7 +138,12 @@ using without_return = without_waiting_for<offsetof(window_header, put_returned)
 /// Takes the packets that are there for those of the call.
 struct counts_before_the_wait : faulty_link {
   using faulty_link::faulty_link;
-  [[nodiscard]] bool take(std::uint64_t, std::uint32_t, std::uint32_t, std::uint64_t, std::uint64_t = no_word) {
+  [[nodiscard]] bool take(std::uint64_t first, std::uint32_t packets, std::uint32_t, std::uint32_t to, std::uint64_t,
+                          std::uint64_t = no_word) {
+    for (std::uint32_t i = 0; i < packets; ++i) {
+      const std::uint64_t from = first + i * sizeof(detail::peer::packet);
+      keep(to + i, {{load(rank(), from), load(rank(), from + 4), load(rank(), from + 8)}, 0});
+    }
     return true;
   }
 };
@@ -187,8 +192,18 @@ struct changed_slots : faulty_link {
     using namespace kernels::peer;
     const std::uint64_t slots = slot_at(ranks(), 0), in_slot = (offset - slots) % slot_bytes(ranks());
     const bool is_there = offset < peer_header_bytes && in_slot == number / packet_words * sizeof(packet);
-    if (is_there) given.words[number % packet_words] = change(given.words[number % packet_words]);
-    faulty_link::send(to, offset, given);
+    faulty_link::send(to, offset, is_there ? changed(given) : given);
+  }
+  void keep(std::uint32_t i, const detail::peer::packet& given) {
+    using namespace kernels::peer;
+    faulty_link::keep(i, i % slot_packets(ranks()) == number / packet_words ? changed(given) : given);
+  }
+
+ private:
+  static detail::peer::packet changed(detail::peer::packet given) {
+    std::uint32_t& word = given.words[number % detail::peer::packet_words];
+    word = change(word);
+    return given;
   }
 };
 

@@ -134,8 +134,9 @@ __global__ void store_then_send(WINDOW, std::uint32_t value) {
 }
 
 __global__ void take_then_load(WINDOW, std::uint32_t* seen, std::uint64_t deadline) {
-  const device::peer_link link(window);
-  if (link.take(data + 16, 2, 1, deadline)) *seen = link.load(0, data);
+  __shared__ device::peer_link::packet taken[2];
+  const device::peer_link link(window, nullptr, nullptr, taken);
+  if (link.take(data + 16, 2, 1, 0, deadline)) *seen = link.load(0, data) + link.taken(4);
 }
 
 __global__ void store_then_raise_here(WINDOW, std::uint32_t value) {

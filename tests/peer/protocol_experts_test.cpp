@@ -444,7 +444,9 @@ TEST(protocol_experts_faults, a_missing_flush_is_seen) {
   expect_failure_at_random(experts_program<without_flush>(two_blocks()), "right");
 }
 TEST(protocol_experts_faults, a_missing_credit_is_seen) {
-  expect_dispatch_fault<without_credit>(crossing(), "");
+  experts_case late = crossing();  // a second block may take the packets of a call after the first one has ended it
+  late.blocks = 2;
+  expect_dispatch_fault<without_credit>(late, "");
 }
 TEST(protocol_experts_faults, a_stale_epoch_is_seen) {
   expect_dispatch_fault<epoch_not_raised<offsetof(window_header, exchanges)>>(crossing(), "");
@@ -474,8 +476,9 @@ TEST(protocol_experts_faults, a_missing_barrier_of_the_block_is_seen) {
 TEST(protocol_experts_faults, a_fault_of_a_rank_with_few_tokens_is_seen_next_to_one_with_many) {
   experts_case mixed = three_threads();
   mixed.odd_ranks_have_many = true;
-  expect_failure_at_random(experts_program<without_credit>(mixed), "");
   expect_failure_at_random(experts_program<wait_relaxed>(mixed), "");
+  mixed.blocks = 2;
+  expect_failure_at_random(experts_program<without_credit>(mixed), "");
 }
 TEST(protocol_experts_faults, rows_read_after_a_relaxed_wait_are_seen) {
   expect_failure_at_random(experts_program<wait_relaxed>(three_threads()), "");

@@ -23,12 +23,14 @@ class peer_link {
   /// Stands for no offset.
   static constexpr std::uint64_t no_word = ~std::uint64_t{0};
 
+  using packet = tmap::detail::peer::packet;
+
   /// Puts need shared memory, a multiple of 16. Gets also need a barrier for each set that is
   /// used, at most 32. `init(1)` has made them ready, no phase has passed, and no other thread uses
-  /// them.
+  /// them. Packets that are taken go to shared memory, too.
   explicit __device__ peer_link(const peer_memory_ref& window, const void* shared = nullptr,
-                                tile_barrier* gets = nullptr)
-      : window_(window), shared_(static_cast<const unsigned char*>(shared)), gets_(gets) {}
+                                tile_barrier* gets = nullptr, packet* taken = nullptr)
+      : window_(window), shared_(static_cast<const unsigned char*>(shared)), gets_(gets), taken_(taken) {}
 
   __device__ std::uint32_t rank() const { return window_.rank; }
   __device__ std::uint32_t ranks() const { return window_.ranks; }
@@ -88,20 +90,31 @@ class peer_link {
     device::raise_released(word(rank, signal), by);
   }
   /// Sends a packet. It carries what this thread had seen and written at its last `release`.
-  __device__ void send(std::uint32_t rank, std::uint64_t offset, const tmap::detail::peer::packet& given) const {
+  __device__ void send(std::uint32_t rank, std::uint64_t offset, const packet& given) const {
     ptx::st_relaxed_sys(reinterpret_cast<uint4*>(at(rank, offset)),
                         uint4{given.words[0], given.words[1], given.words[2], given.tag});
   }
+  /// Lets this block take a packet that it has: number `i` of those taken.
+  __device__ void keep(std::uint32_t i, const packet& given) const { taken_[i] = given; }
+  /// Returns a word of the packets taken: from number 0 on, `offset` bytes after it. After `sync`
+  /// other threads of the block may, too.
+  __device__ std::uint32_t taken(std::uint32_t offset) const {
+    return *reinterpret_cast<const std::uint32_t*>(reinterpret_cast<const unsigned char*>(taken_) + offset);
+  }
   /// Waits for packets with a tag that follow each other in the own window, at least one, or until
-  /// the word `unless` of it is not zero. Then loads read their words.
-  [[nodiscard]] __device__ bool take(std::uint64_t first, std::uint32_t packets, std::uint32_t tag,
+  /// the word `unless` of it is not zero. The block has them as number `to` and the next.
+  [[nodiscard]] __device__ bool take(std::uint64_t first, std::uint32_t packets, std::uint32_t tag, std::uint32_t to,
                                      std::uint64_t deadline, std::uint64_t unless = no_word) const {
     const auto* const sent = reinterpret_cast<const uint4*>(at(rank(), first));
+    const auto has_come = [&](std::uint32_t i, const uint4& found) {
+      if (found.w == tag) taken_[to + i] = {{found.x, found.y, found.z}, found.w};
+      return found.w == tag;
+    };
     const auto look = [&](bool acquires) {
-      bool have_come = true;  // the acquire comes last: it holds up later loads
+      bool all = true;  // the acquire comes last: it holds up later loads
 #pragma unroll 2
-      for (std::uint32_t i = 1; i < packets; ++i) have_come &= ptx::ld_relaxed_sys(sent + i).w == tag;
-      return have_come & ((acquires ? ptx::ld_acquire_sys(sent) : ptx::ld_relaxed_sys(sent)).w == tag);
+      for (std::uint32_t i = 1; i < packets; ++i) all &= has_come(i, ptx::ld_relaxed_sys(sent + i));
+      return all & has_come(0, acquires ? ptx::ld_acquire_sys(sent) : ptx::ld_relaxed_sys(sent));
     };
     return detail::poll(look, deadline, unless == no_word ? nullptr : word(rank(), unless));
   }
@@ -136,6 +149,7 @@ class peer_link {
   const peer_memory_ref& window_;
   const unsigned char* shared_;
   tile_barrier* gets_;
+  packet* taken_;
   std::uint32_t parities_{};  // bit i: the phase that set i waits for
 };
 

@@ -53,6 +53,7 @@ struct awaited_packets {
   std::uint32_t count;
   std::uint32_t tag;
   std::uint64_t deadline;
+  place to;                     ///< shared memory that gets them
   std::optional<place> unless;  ///< a counter that ends the polling once it is raised
 };
 
@@ -91,6 +92,7 @@ class machine {
   void reduce(std::uint32_t me, place signal, std::uint32_t by, announced what);
   bool poll(std::uint32_t me, const awaited& given, bool is_acquire);
   void store_packet(std::uint32_t me, place to, const detail::peer::packet& given);
+  void keep_packet(std::uint32_t me, place to, const detail::peer::packet& given);
   bool poll_packets(std::uint32_t me, const awaited_packets& given, bool is_acquire);
 
   void fence_acq_rel(std::uint32_t me);
@@ -132,6 +134,8 @@ class machine {
   position find(std::uint32_t me, location at, std::uint32_t value) const;
   position find_tagged(std::uint32_t me, location at, std::uint32_t tag) const;
   std::vector<location> words_of(const awaited_packets& given);
+  bool misses_one(std::uint32_t me, const std::vector<location>& words, std::uint32_t tag);
+  void keep(std::uint32_t me, location at, std::uint32_t value);
   position oldest_generic(const thread_state& me, location at) const;
   std::uint32_t read(location at, position oldest);
   position write_after(location at, position oldest, write what);

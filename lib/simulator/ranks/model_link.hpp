@@ -68,10 +68,14 @@ class model_link {
   void send(std::uint32_t rank, std::uint64_t offset, const detail::peer::packet& given) {
     machine_->store_packet(thread_, at(rank, offset), given);
   }
-  [[nodiscard]] bool take(std::uint64_t first, std::uint32_t packets, std::uint32_t tag, std::uint64_t deadline,
-                          std::uint64_t unless = no_word) {
-    return poll_packets({at(rank_, first), packets, tag, deadline, optional_at(unless)}, true);
+  void keep(std::uint32_t i, const detail::peer::packet& given) {
+    machine_->keep_packet(thread_, shared(taken_at(i)), given);
   }
+  [[nodiscard]] bool take(std::uint64_t first, std::uint32_t packets, std::uint32_t tag, std::uint32_t to,
+                          std::uint64_t deadline, std::uint64_t unless = no_word) {
+    return poll_packets({at(rank_, first), packets, tag, deadline, shared(taken_at(to)), optional_at(unless)}, true);
+  }
+  [[nodiscard]] std::uint32_t taken(std::uint32_t offset) { return load_shared(taken_at(0) + offset); }
   [[nodiscard]] std::uint32_t look(std::uint64_t signal) { return poll(signal, 1, 0, no_word, false) ? 1 : 0; }
   [[nodiscard]] bool wait(std::uint64_t signal, std::uint32_t value, std::uint64_t deadline,
                           std::uint64_t unless = no_word) {
@@ -91,6 +95,10 @@ class model_link {
   }
 
  protected:
+  /// Returns where a packet that was taken lies in shared memory, after all that programs use.
+  static std::uint32_t taken_at(std::uint32_t i) {
+    return (1u << 17) + i * static_cast<std::uint32_t>(sizeof(detail::peer::packet));
+  }
   bool poll(std::uint64_t signal, std::uint32_t value, std::uint64_t deadline, std::uint64_t unless, bool is_acquire) {
     return machine_->poll(thread_, {at(rank_, signal), value, deadline, optional_at(unless)}, is_acquire);
   }
