@@ -81,11 +81,6 @@ struct combine_call {
   /// Null, or device memory: how many of the problem's tokens there are. Nothing is done for
   /// others.
   const std::uint32_t* count{};
-  /// Null, or device memory: the address of each token's result, instead of `problem.out`.
-  const std::uint64_t* targets{};
-  /// Tokens are visited from so many places at once, so that results for several GPUs go on their
-  /// way all the time.
-  std::uint32_t places{1};
 };
 cudaError_t launch_combine(const combine_call& call);
 /// Loads the kernel for a type and k now, instead of at its first launch.

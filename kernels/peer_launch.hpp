@@ -88,6 +88,29 @@ cudaError_t launch_fetch(const peer_memory_ref& window, const peer::fetch_reques
 cudaError_t launch_place_rows(const peer_memory_ref& window, const peer::fetch_request& request, std::uint64_t patience,
                               cudaStream_t stream);
 
+/// Describes weighted sums of the rows of each token's choices, in their order, as those of
+/// `moe::combine`. Most choices may have no row.
+struct peer_sums {
+  std::uint64_t tokens;        ///< at least 1
+  const std::uint32_t* count;  ///< null, or device memory: how many of these there are
+  std::uint32_t k;
+  std::uint64_t columns;
+  moe::float_type type;
+  std::uint64_t rows;
+  gemm::matrix values;                ///< [rows, columns]
+  const std::int32_t* row_of_choice;  ///< [tokens, k]; -1: none
+  const float* weights;               ///< [tokens, k]; null: all are 1
+  gemm::matrix base;                  ///< [tokens, columns]; address 0: zeros
+  gemm::matrix out;                   ///< [tokens, columns]
+  const std::uint64_t* targets;       ///< null, or device memory: the address of each sum, instead of `out`
+  /// Tokens are visited from so many places at once, so that sums for several GPUs go on their way
+  /// all the time.
+  std::uint32_t places;
+};
+cudaError_t launch_peer_sums(const peer_sums& of, std::uint32_t multiprocessors, cudaStream_t stream);
+/// Loads the kernel for a type now, instead of at its first launch.
+cudaError_t load_peer_sums(moe::float_type type);
+
 /// Waits until all ranks have stored the sums of a combine here. `outcome` is the offset of the word
 /// with the verdict of its dispatch.
 cudaError_t launch_await_sums(const peer_memory_ref& window, std::uint64_t outcome, std::uint64_t patience,

@@ -21,14 +21,8 @@ constexpr std::uint32_t blocks_at_once = 16;
 struct combine_work {
   moe::combine_problem problem;
   choice_reports reports;
-  std::uint32_t parts;           ///< blocks of a token
-  const std::uint32_t* count;    ///< null, or how many tokens there are
-  const std::uint64_t* targets;  ///< null, or the address of each result
-  std::uint32_t places;          ///< where blocks begin
-
-  __device__ uint4* target(std::uint64_t token, std::uint64_t unit) const {
-    return targets == nullptr ? unit_at(problem.out, token, unit) : reinterpret_cast<uint4*>(targets[token]) + unit;
-  }
+  std::uint32_t parts;         ///< blocks of a token
+  const std::uint32_t* count;  ///< null, or how many tokens there are
 };
 
 /// Finds the rows of choices in a matrix.
@@ -47,8 +41,7 @@ struct rows_of_problem {
 
 /// Sums one unit of a token. `Rest` is what k leaves when divided by `rows_at_once`.
 template <class Element, std::uint32_t Rest>
-__device__ void combine_unit(const combine_work& work, std::uint64_t token, std::uint64_t unit) {
-  const moe::combine_problem& problem = work.problem;
+__device__ void combine_unit(const moe::combine_problem& problem, std::uint64_t token, std::uint64_t unit) {
   float sums[unit_of<Element>::count]{};
   if (problem.base.address != 0) unit_of<Element>::read(*unit_at(problem.base, token, unit), sums);
   const rows_of_problem rows{problem};
@@ -58,7 +51,7 @@ __device__ void combine_unit(const combine_work& work, std::uint64_t token, std:
     add_rows<Element, rows_at_once>(rows, first + j, unit, sums);
   }
   if constexpr (Rest != 0) add_rows<Element, Rest>(rows, first + j, unit, sums);
-  *work.target(token, unit) = unit_of<Element>::write(sums);
+  *unit_at(problem.out, token, unit) = unit_of<Element>::write(sums);
 }
 
 /// Reports on the choices of a token. One warp calls it; a token has at most a choice for each
@@ -83,16 +76,13 @@ __global__ void __launch_bounds__(most_threads) combine_kernel(const __grid_cons
   const std::uint64_t units = work.problem.columns / unit_of<Element>::count;
   std::uint64_t tokens = work.problem.tokens;
   if (work.count != nullptr && *work.count < tokens) tokens = *work.count;
-  const std::uint64_t tokens_of_place = (tokens + work.places - 1) / work.places;
-  const std::uint64_t blocks = tokens_of_place * work.places * work.parts;
+  const std::uint64_t blocks = tokens * work.parts;
   for (std::uint64_t block = blockIdx.x; block < blocks; block += gridDim.x) {
-    const std::uint64_t turn = block / work.parts;
-    const std::uint64_t token = turn % work.places * tokens_of_place + turn / work.places;
-    if (token >= tokens) continue;
+    const std::uint64_t token = block / work.parts;
     const auto part = static_cast<std::uint32_t>(block % work.parts);
     if (part == 0 && threadIdx.x < device::warp_lanes) report_token(work, token);
     const std::uint64_t unit = std::uint64_t{part} * blockDim.x + threadIdx.x;
-    if (unit < units) combine_unit<Element, Rest>(work, token, unit);
+    if (unit < units) combine_unit<Element, Rest>(work.problem, token, unit);
   }
 }
 
@@ -137,8 +127,7 @@ cudaError_t launch_combine(const combine_call& call) {
   const moe::combine_problem& problem = call.problem;
   const std::uint64_t units = problem.columns * moe::float_bytes(problem.row_type) / unit_bytes;
   const std::uint32_t threads = threads_for(problem.tokens, units, call.multiprocessors);
-  const combine_work work{problem,    call.reports, static_cast<std::uint32_t>(parts_of(units, threads)),
-                          call.count, call.targets, call.places};
+  const combine_work work{problem, call.reports, static_cast<std::uint32_t>(parts_of(units, threads)), call.count};
   const std::uint64_t most_blocks = std::uint64_t{call.multiprocessors} * blocks_at_once;
   const std::uint64_t blocks = std::min(problem.tokens * work.parts, most_blocks);
   const launch_size size{static_cast<std::uint32_t>(blocks), threads};

@@ -45,6 +45,7 @@ result<void> load_kernels(const shape& sizes) {
   TMAP_TRY_CUDA(kernels::load_encode_kernels());
   TMAP_TRY_CUDA(kernels::load_given_route());
   TMAP_TRY_CUDA(kernels::load_combine(sizes.result_type, sizes.k));
+  TMAP_TRY_CUDA(kernels::load_peer_sums(sizes.result_type));
   return {};
 }
 
@@ -143,69 +144,77 @@ result<void> dispatch(const call_parts& call, const dispatch_problem& problem) {
 }
 
 /// Adds up the results of each token that came, and stores the sums at the tokens' ranks.
-result<void> send_sums(const call_parts& call, const gemm::matrix& values) {
-  if (call.sizes().arrivals == 0) return {};
-  const result<std::uint32_t> multiprocessors = multiprocessor_count();
-  if (!multiprocessors) return failure{multiprocessors.error()};
-  const moe::combine_problem sums{.tokens = call.sizes().arrivals,
-                                  .k = call.sizes().k,
-                                  .columns = call.sizes().columns,
-                                  .row_type = call.sizes().result_type,
-                                  .rows = call.rows(),
-                                  .values = values,
-                                  .row_of_choice = call.part<std::int32_t>(call.at().row_of_choice),
-                                  .weights = call.part<float>(call.at().weights)};
-  const reported_call reported{batch_call::moe_combine, sums.tokens * sums.k, fault_check::off, call.stream()};
-  return report_call(reported, [&](const fault_sink& faults) -> result<void> {
-    TMAP_TRY_CUDA(kernels::launch_combine({.problem = sums,
-                                           .reports = {nullptr, nullptr, faults},
-                                           .multiprocessors = *multiprocessors,
-                                           .stream = call.stream(),
-                                           .count = call.part<std::uint32_t>(call.at().total),
-                                           .targets = call.part<std::uint64_t>(call.at().targets),
-                                           .places = call.ranks()}));
-    return {};
-  });
+result<void> send_sums(const call_parts& call, const gemm::matrix& values, std::uint32_t multiprocessors) {
+  const shape& sizes = call.sizes();
+  if (sizes.arrivals == 0) return {};
+  const kernels::peer_sums sums{.tokens = sizes.arrivals,
+                                .count = call.part<std::uint32_t>(call.at().total),
+                                .k = sizes.k,
+                                .columns = sizes.columns,
+                                .type = sizes.result_type,
+                                .rows = call.rows(),
+                                .values = values,
+                                .row_of_choice = call.part<std::int32_t>(call.at().row_of_choice),
+                                .weights = call.part<float>(call.at().weights),
+                                .base = {},
+                                .out = {},
+                                .targets = call.part<std::uint64_t>(call.at().targets),
+                                .places = call.ranks()};
+  TMAP_TRY_CUDA(kernels::launch_peer_sums(sums, multiprocessors, call.stream()));
+  return {};
 }
 
-/// Names what of each choice has come home, and where.
-struct returned_rows {
-  std::uint64_t rows;
-  std::uint64_t values;         ///< part of the workspace
-  std::uint64_t row_of_choice;  ///< part of the workspace
-  const float* weights;
-};
+/// Adds up the sums that came home.
+result<void> add_sums(const call_parts& call, const combine_problem& problem, std::uint32_t multiprocessors) {
+  const shape& sizes = call.sizes();
+  if (sizes.tokens == 0) return {};
+  const kernels::peer_sums sums{.tokens = sizes.tokens,
+                                .count = nullptr,
+                                .k = sizes.k,
+                                .columns = sizes.columns,
+                                .type = sizes.result_type,
+                                .rows = departures(sizes, call.ranks()),
+                                .values = {call.part<void>(call.at().returned), sum_bytes(sizes)},
+                                .row_of_choice = call.part<std::int32_t>(call.at().record_of_choice),
+                                .weights = nullptr,
+                                .base = problem.base,
+                                .out = problem.out,
+                                .targets = nullptr,
+                                .places = 1};
+  TMAP_TRY_CUDA(kernels::launch_peer_sums(sums, multiprocessors, call.stream()));
+  return {};
+}
 
-/// Adds up what has come home of each token.
-result<void> add_up_home(const call_parts& call, const combine_problem& problem, const returned_rows& from) {
+result<void> combine_sums(const call_parts& call, const combine_problem& problem) {
+  const result<std::uint32_t> multiprocessors = multiprocessor_count();
+  if (!multiprocessors) return failure{multiprocessors.error()};
+  if (const auto sent = send_sums(call, problem.values, *multiprocessors); !sent) return sent;
+  TMAP_TRY_CUDA(kernels::launch_await_sums(call.window(), call.outcome(), call.patience(), call.stream()));
+  return add_sums(call, problem, *multiprocessors);
+}
+
+/// Adds up the rows that came home.
+result<void> add_rows(const call_parts& call, const combine_problem& problem) {
   const shape& sizes = call.sizes();
   if (sizes.tokens == 0) return {};
   const moe::combine_problem sums{.tokens = sizes.tokens,
                                   .k = sizes.k,
                                   .columns = sizes.columns,
                                   .row_type = sizes.result_type,
-                                  .rows = from.rows,
-                                  .values = {call.part<void>(from.values), sum_bytes(sizes)},
-                                  .row_of_choice = call.part<std::int32_t>(from.row_of_choice),
-                                  .weights = from.weights,
+                                  .rows = sizes.tokens * sizes.k,
+                                  .values = {call.part<void>(call.at().landed), sum_bytes(sizes)},
+                                  .row_of_choice = call.part<std::int32_t>(call.at().row_of_landed),
+                                  .weights = problem.weights,
                                   .base = problem.base,
                                   .out = problem.out};
   return moe::combine(sums, call.route_run(nullptr));
-}
-
-result<void> combine_sums(const call_parts& call, const combine_problem& problem) {
-  if (const auto sent = send_sums(call, problem.values); !sent) return sent;
-  TMAP_TRY_CUDA(kernels::launch_await_sums(call.window(), call.outcome(), call.patience(), call.stream()));
-  const std::uint64_t rows = departures(call.sizes(), call.ranks());
-  return add_up_home(call, problem, {rows, call.at().returned, call.at().record_of_choice, nullptr});
 }
 
 result<void> combine_rows(const call_parts& call, const combine_problem& problem) {
   TMAP_TRY_CUDA(kernels::launch_exchange(call.window(), call.lists(), call.patience(), call.stream()));
   TMAP_TRY_CUDA(kernels::launch_write_returns({call.window(), call.arrays(), {}, 0, nullptr, call.stream()}));
   if (const auto fetched = fetch(call, call.results_of(problem)); !fetched) return fetched;
-  const std::uint64_t rows = call.sizes().tokens * call.sizes().k;
-  return add_up_home(call, problem, {rows, call.at().landed, call.at().row_of_landed, problem.weights});
+  return add_rows(call, problem);
 }
 
 }  // namespace
