@@ -150,8 +150,9 @@ class slot_sender {
     if (request.lacking != 0 && link.load(link.rank(), request.lacking) != 0) refusals_ |= refusal::lacks_room;
   }
 
-  /// Stores the counts of the groups of all ranks. There are several. A `release` comes next.
+  /// Stores the counts of the groups of all ranks, where there are several. A `release` comes next.
   TMAP_HOST_DEVICE void store_counts() {
+    if (request_.groups < 2) return;
     const std::uint64_t own = counts_at(link_.ranks(), request_.groups, link_.rank());
     TMAP_KEEP_ROLLED
     for (std::uint32_t i = 0; i < link_.ranks(); ++i) {
@@ -208,17 +209,13 @@ class slot_sender {
 template <class Link>
 [[nodiscard]] TMAP_HOST_DEVICE peer_verdict announce(Link& link, const exchange_request& request, std::uint32_t call,
                                                      std::uint64_t deadline) {
-  const bool is_over = is_broken(link);  // what follows does not wait for it
-  const bool has_counts = request.groups > 1;
-  if (!has_counts) link.release();  // takes its time while loads are on their way
+  const bool is_over = is_broken(link);  // loads that follow do not wait for it
   std::uint32_t totals[max_group_ranks];
   slot_sender<Link> slots(link, request, call, totals);
   if (is_over) return {peer_status::broken};
   if (const peer_verdict free = await_credits_of(link, call - 1, deadline); free.status != peer_status::ok) return free;
-  if (has_counts) {
-    slots.store_counts();
-    link.release();
-  }
+  slots.store_counts();
+  link.release();
   slots.send();
   return {};
 }

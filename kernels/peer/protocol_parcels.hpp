@@ -98,7 +98,7 @@ TMAP_HOST_DEVICE void pack_parcels(Link& link, const exchange_request& request, 
   std::uint32_t totals[max_group_ranks];
   slot_sender<parcel_link<Link>> slots(parcels, request, link.load(me, offsetof(window_header, exchanges)) + 1, totals);
   if (request.block == 0) {
-    if (request.groups > 1) slots.store_counts();
+    slots.store_counts();
     slots.send();
   }
   if (slots.has_bad_counts()) return;

@@ -9,11 +9,11 @@ namespace tmap::detail::peer {
 /// after it, by loads and by bulk copies.
 template <class Link>
 [[nodiscard]] TMAP_HOST_DEVICE peer_verdict barrier(Link& link, std::uint64_t deadline) {
-  const bool is_over = is_broken(link);  // neither the next load nor the fence waits for it
+  const bool is_over = is_broken(link);  // the load that follows does not wait for it
   const std::uint32_t me = link.rank();
   const std::uint32_t epoch = link.load(me, offsetof(window_header, barriers)) + 1;
-  link.quiet();
   if (is_over) return report(link, {peer_status::broken});
+  link.quiet();
   for (std::uint32_t i = 0; i + 1 < link.ranks(); ++i) {
     link.raise_released(rank_in_turn(link, i), word_at(offsetof(window_header, barrier_raised), me), 1);
   }
