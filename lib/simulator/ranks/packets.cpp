@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+// The instructions that send and take packets. Sections are those of the PTX ISA 9.0.
+#include <algorithm>
+#include <vector>
+
+#include "lib/simulator/ranks/machine.hpp"
+
+namespace tmap::ranks {
+
+/// st.relaxed.sys.b128 (9.7.9.12): a single access, so each word comes with the tag. It carries the
+/// view at the thread's last fence (8.8).
+void machine::store_packet(std::uint32_t me, place to, const detail::peer::packet& given) {
+  scheduler_.step(me);
+  thread_state& self = threads_[me];
+  for (std::uint32_t i = 0; i <= detail::peer::packet_words; ++i) {
+    const location at = memory_.at({to.space, to.word + i});
+    const std::uint32_t value = i < detail::peer::packet_words ? given.words[i] : given.tag;
+    const write next{value, false, true, self.fenced, given.tag};
+    self.generic.raise(at, write_after(at, oldest_generic(self, at), next));
+    note(me, "packet to", {to.space, to.word + i}, value);
+  }
+}
+
+/// st.shared that is no step of its own, since it concerns the block alone.
+void machine::keep(std::uint32_t me, location at, std::uint32_t value) {
+  const position end = memory_.count(at);
+  insert(at, end, {value});
+  threads_[me].generic.raise(at, end);
+}
+
+void machine::keep_packet(std::uint32_t me, place to, const detail::peer::packet& given) {
+  for (std::uint32_t i = 0; i < detail::peer::packet_words; ++i) {
+    keep(me, memory_.at({to.space, to.word + i}), given.words[i]);
+  }
+}
+
+/// Returns the oldest write with a tag that a thread may read; `count` if there is none yet.
+position machine::find_tagged(std::uint32_t me, location at, std::uint32_t tag) const {
+  position found = threads_[me].generic[at];
+  while (found < memory_.count(at) && memory_.writes(at)[found].tag != tag) ++found;
+  return found;
+}
+
+std::vector<location> machine::words_of(const awaited_packets& given) {
+  constexpr std::uint32_t words_of_one = sizeof(detail::peer::packet) / detail::peer::word_bytes;
+  std::vector<location> words;
+  for (std::uint32_t i = 0; i < given.count * words_of_one; ++i) {
+    words.push_back(memory_.at({given.first.space, given.first.word + i}));
+  }
+  return words;
+}
+
+/// Returns, by choice, whether a thread reads words only after they have been overwritten.
+bool machine::misses_one(std::uint32_t me, const std::vector<location>& words, std::uint32_t tag) {
+  bool misses = false;
+  for (const location at : words) {
+    const position newest = static_cast<position>(memory_.count(at) - 1);
+    if (memory_.writes(at)[newest].tag == tag || find_tagged(me, at, tag) > newest) continue;
+    misses = misses || scheduler_.pick(2) == 1;
+    if (misses) threads_[me].generic.raise(at, newest);
+  }
+  return misses;
+}
+
+/// Polls by ld.relaxed.sys.b128 until all packets have the tag, and reads the first one by
+/// ld.acquire.sys.b128 (8.8). All packets carry the same view. What was read goes to shared memory.
+/// If a packet is overwritten before a look at it, the thread may miss it for ever.
+bool machine::poll_packets(std::uint32_t me, const awaited_packets& given, bool is_acquire) {
+  const std::vector<location> words = words_of(given);
+  const location off = memory_.at(given.unless.value_or(given.first));
+  const auto have_come = [&] {
+    return std::all_of(words.begin(), words.end(),
+                       [&](location at) { return find_tagged(me, at, given.tag) < memory_.count(at); });
+  };
+  const auto is_off = [&] { return given.unless && find(me, off, 1) < memory_.count(off); };
+  const auto wait = [&] {
+    return scheduler_.step(
+        me, [&] { return have_come() || is_off(); }, given.deadline);
+  };
+  bool is_late = !wait();
+  if (!is_late && misses_one(me, words, given.tag)) is_late = !wait();
+  const bool ends_early = !is_late && is_off() && (!have_come() || scheduler_.pick(2) == 1);
+  note(me, is_late || ends_early ? "waited in vain for packets" : "took packets", given.first, given.tag);
+  if (ends_early) {
+    scheduler_.remember(me, 2);
+    threads_[me].generic.raise(off, find(me, off, 1));
+  }
+  if (is_late || ends_early) return false;
+  for (std::uint32_t i = 0; i < words.size(); ++i) {
+    const location to = memory_.at({given.to.space, given.to.word + i});
+    keep(me, to, memory_.writes(words[i])[find_tagged(me, words[i], given.tag)].value);
+  }
+  if (is_acquire) {
+    const view released = memory_.writes(words.front())[find_tagged(me, words.front(), given.tag)].released;
+    threads_[me].generic.join(released);
+  }
+  return true;
+}
+
+}  // namespace tmap::ranks
