@@ -111,8 +111,8 @@ cudaError_t launch_peer_sums(const peer_sums& of, std::uint32_t multiprocessors,
 /// Loads the kernel for a type now, instead of at its first launch.
 cudaError_t load_peer_sums(moe::float_type type);
 
-/// Waits until all ranks have stored the sums of a combine here. `outcome` is the offset of the word
-/// with the verdict of its dispatch.
+/// Waits until all ranks have stored the sums of a combine here. `outcome` is the offset of the
+/// word with the verdict of its dispatch.
 cudaError_t launch_await_sums(const peer_memory_ref& window, std::uint64_t outcome, std::uint64_t patience,
                               cudaStream_t stream);
 

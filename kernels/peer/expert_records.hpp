@@ -136,8 +136,8 @@ TMAP_HOST_DEVICE inline std::uint32_t head_of_record(const expert_arrays& at, st
   }
 }
 
-/// Returns a word of record `i`. Words of all arrays take one load, so that the lanes of a warp wait
-/// together.
+/// Returns a word of record `i`. Words of all arrays take one load, so that the lanes of a warp
+/// wait together.
 TMAP_HOST_DEVICE inline std::uint32_t word_of_record(const expert_arrays& at, const token_choices& given,
                                                      std::uint32_t i, const departing_record& of, std::uint32_t word) {
   constexpr std::uint32_t one = 0x3f800000;

@@ -65,9 +65,10 @@ class gather_leader {
   bool has_begun_{false};
 };
 
-/// Runs a call by all threads of a block. The first thread leads. `work(link, warp, await_rows)` runs
-/// in the warps after the first one, with their worker of all blocks. It may read announcements and
-/// rows of peers once `await_rows` has returned true. All blocks must run at the same time.
+/// Runs a call by all threads of a block. The first thread leads. `work(link, warp, await_rows)`
+/// runs in the warps after the first one, with their worker of all blocks. It may read
+/// announcements and rows of peers once `await_rows` has returned true. All blocks must run at the
+/// same time.
 template <class Work>
 __device__ void gather_by_block(const peer_memory_ref& window, const peer::exchange_request& given,
                                 std::uint64_t patience, const Work& work) {

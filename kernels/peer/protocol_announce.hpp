@@ -49,8 +49,8 @@ TMAP_HOST_DEVICE constexpr std::uint64_t row_step(std::uint32_t pitch, std::uint
 }
 
 /// Names the words of a slot, which come in packets. The header has the slots of all sources first.
-/// Then it has, for each source, how many rows of each of this rank's groups come from there, unless
-/// there is one group or none.
+/// Then it has, for each source, how many rows of each of this rank's groups come from there,
+/// unless there is one group or none.
 namespace slot {
 inline constexpr std::uint32_t shape = 0, capacity = 1, refusals = 2, rows_low = 3, rows_high = 4, sent_rows = 5,
                                sent_pitch = 6, totals = 7;

@@ -16,8 +16,8 @@ namespace {
 
 constexpr std::uint32_t sum_threads = 128;
 constexpr std::uint32_t sum_blocks = 5;  ///< of a multiprocessor at once
-/// Each lane has so many loads on its way: units of a row, and rows. Most choices of a token have no
-/// row here, so a kernel that takes a unit of all choices waits for memory most of the time.
+/// Each lane has so many loads on its way: units of a row, and rows. Most choices of a token have
+/// no row here, so a kernel that takes a unit of all choices waits for memory most of the time.
 constexpr std::uint32_t summed_units = 4, sums_at_once = 2;
 
 /// Names the row and the weight of one choice. Lane j of a warp has that of choice j.

@@ -502,8 +502,8 @@ class experts_body {
     }
   }
 
-  /// Stands in for the experts and the sum of their results: row times the number of its expert. The
-  /// sums go to the ranks of their tokens.
+  /// Stands in for the experts and the sum of their results: row times the number of its expert.
+  /// The sums go to the ranks of their tokens.
   void add_up(Link& link, std::uint32_t call) const {
     const std::uint32_t me = link.rank(), total = link.load(me, in_.at.total);
     for (std::uint32_t i = 0; i < total; ++i) {

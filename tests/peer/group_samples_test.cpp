@@ -2,6 +2,7 @@
 // Builds the code of docs/peers.md, and runs what needs no GPU.
 #include <tmap/encode_batch.hpp>
 #include <tmap/expert_parallel.hpp>
+#include <tmap/grouped_gemm.hpp>
 #include <tmap/peer_exchange.hpp>
 #include <tmap/peer_group.hpp>
 
@@ -48,6 +49,15 @@ tmap::result<tmap::peer_memory> window_of_a_job(std::uint32_t rank, std::uint32_
   return group->allocate(bytes);
 }
 // [group_over_nccl]
+
+// [product_for_a_peer]
+tmap::result<void> multiply_for(const tmap::peer_memory& window, std::uint32_t owner, std::uint64_t offset,
+                                tmap::gemm::row_problem product, const tmap::gemm::run& with) {
+  product.c.address = window.ref().address(owner, offset);  // the results land there, tile by tile
+  if (auto done = tmap::gemm::multiply(product, with); !done) return done;
+  return tmap::barrier_async(window, with.where.stream);  // all ranks make this call; then the owner reads
+}
+// [product_for_a_peer]
 
 // [window_without_peer_access]
 tmap::result<tmap::peer_memory> window_anywhere(tmap::peer_group& group, std::uint64_t bytes,
@@ -206,6 +216,16 @@ TEST(group_samples, a_window_at_addresses) {
   const auto window = window_at(1, {1 << 20, 1 << 21}, 1 << 20);
   ASSERT_TRUE(window.has_value());
   EXPECT_EQ(window->ref().address(0), (1u << 20) + peer_header_bytes);
+}
+
+TEST(group_samples, a_product_for_a_peer_is_checked_as_any_other) {
+  const auto window = window_at(1, {1 << 20, 1 << 21}, 1 << 20);
+  ASSERT_TRUE(window.has_value());
+  const auto refused = multiply_for(*window, 0, 4096, {}, {.where = {cuda::stream_ref{cudaStream_t{}}}});
+  ASSERT_FALSE(refused.has_value());
+  EXPECT_TRUE(refused.error().code == status::no_device || refused.error().code == status::no_driver ||
+              refused.error().code == status::invalid_argument)
+      << to_string(refused.error());
 }
 
 TEST(group_samples, a_window_without_peer_access_is_one_that_peers_do_not_reach) {

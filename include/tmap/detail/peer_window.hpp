@@ -38,8 +38,8 @@ static_assert(std::is_trivial_v<window_header> && std::is_standard_layout_v<wind
 
 inline constexpr std::uint64_t word_bytes = sizeof(std::uint32_t);
 
-/// Holds words that come together, with a tag: who reads the tag reads these words, too. So it needs
-/// no signal and no fence after it. Its offset is a multiple of 16.
+/// Holds words that come together, with a tag: who reads the tag reads these words, too. So it
+/// needs no signal and no fence after it. Its offset is a multiple of 16.
 struct packet {
   std::uint32_t words[3];
   std::uint32_t tag;

@@ -75,7 +75,8 @@ std::uint32_t machine::read(location at, position oldest) {
   return found.value;
 }
 
-/// Writes a word by a weak operation, or a relaxed one: anywhere in coherence order after `oldest` (PTX ISA 8.10.1).
+/// Writes a word by a weak operation, or a relaxed one: anywhere in coherence order after `oldest`
+/// (PTX ISA 8.10.1).
 position machine::write_after(location at, position oldest, write what) {
   const position end = memory_.count(at);
   const std::uint32_t back = scheduler_.pick(static_cast<std::uint32_t>(end - oldest));
