@@ -254,7 +254,7 @@ cudaError_t load_peer_sums(moe::float_type) {
   return left_out;
 }
 
-cudaError_t launch_await_sums(const peer_memory_ref&, std::uint64_t, std::uint64_t, cudaStream_t) {
+cudaError_t launch_await_sums(const peer_memory_ref&, const peer::dispatch_words&, std::uint64_t, cudaStream_t) {
   return left_out;
 }
 

@@ -12,6 +12,7 @@
 #include "kernels/peer/map_test_area.hpp"
 #include "kernels/peer/protocol_parcels.hpp"
 #include "kernels/peer/protocol_prepare.hpp"
+#include "kernels/peer/protocol_sums.hpp"
 
 // The kernels of groups of GPUs as plain functions.
 
@@ -111,9 +112,8 @@ cudaError_t launch_peer_sums(const peer_sums& of, std::uint32_t multiprocessors,
 /// Loads the kernel for a type now, instead of at its first launch.
 cudaError_t load_peer_sums(moe::float_type type);
 
-/// Waits until all ranks have stored the sums of a combine here. `outcome` is the offset of the
-/// word with the verdict of its dispatch.
-cudaError_t launch_await_sums(const peer_memory_ref& window, std::uint64_t outcome, std::uint64_t patience,
+/// Waits until all ranks have stored the sums of a combine here.
+cudaError_t launch_await_sums(const peer_memory_ref& window, const peer::dispatch_words& of, std::uint64_t patience,
                               cudaStream_t stream);
 
 /// Waits until all ranks have pulled what this rank sent.

@@ -135,7 +135,8 @@ struct run {
 [[nodiscard]] TMAP_API result<void> dispatch_async(const peer_memory& window, const dispatch_problem& problem,
                                                    const run& run);
 
-/// Brings the sums of the last dispatch in this workspace home.
+/// Brings the sums or rows of the last dispatch in this workspace home. Sums need a dispatch for
+/// each combine: a second combine moves nothing, and `last_outcome` returns `invalid_argument`.
 [[nodiscard]] TMAP_API result<void> combine_async(const peer_memory& window, const combine_problem& problem,
                                                   const run& run);
 

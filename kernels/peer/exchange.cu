@@ -5,7 +5,6 @@
 #include "kernels/load_kernel.hpp"
 #include "kernels/peer/plain_launch.hpp"
 #include "kernels/peer/protocol_exchange.hpp"
-#include "kernels/peer/protocol_sums.hpp"
 #include "kernels/peer/row_crew.cuh"
 #include "kernels/peer_launch.hpp"
 
@@ -62,11 +61,11 @@ std::uint32_t threads_of(const peer::exchange_request& request) {
   return peer::threads_for(request.rows | request.out | request.row_bytes | request.sent_pitch | request.out_pitch);
 }
 
-__global__ void __launch_bounds__(1)
-    await_sums_kernel(const __grid_constant__ peer_memory_ref window, std::uint64_t outcome, std::uint64_t patience) {
+__global__ void __launch_bounds__(1) await_sums_kernel(const __grid_constant__ peer_memory_ref window,
+                                                       const peer::dispatch_words of, std::uint64_t patience) {
   cudaGridDependencySynchronize();
   peer_link link(window);
-  static_cast<void>(peer::await_sums(link, outcome, link.now() + patience));
+  static_cast<void>(peer::await_sums(link, of, link.now() + patience));
 }
 
 }  // namespace
@@ -91,9 +90,9 @@ cudaError_t launch_await_credits(const peer_memory_ref& window, std::uint64_t pa
   return plain_launch(await_credits_kernel, {1, 1}, stream, window, patience);
 }
 
-cudaError_t launch_await_sums(const peer_memory_ref& window, std::uint64_t outcome, std::uint64_t patience,
+cudaError_t launch_await_sums(const peer_memory_ref& window, const peer::dispatch_words& of, std::uint64_t patience,
                               cudaStream_t stream) {
-  return launch_behind(await_sums_kernel, {1, 1}, stream, window, outcome, patience);
+  return launch_behind(await_sums_kernel, {1, 1}, stream, window, of, patience);
 }
 
 cudaError_t launch_peer_barrier(const peer_memory_ref& window, std::uint64_t patience, cudaStream_t stream) {

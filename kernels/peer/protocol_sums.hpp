@@ -10,13 +10,28 @@ namespace tmap::kernels::peer {
 
 using namespace tmap::detail::peer;
 
-/// Waits until all ranks have stored their sums here. One thread calls it. `outcome` is the word
-/// with the verdict of the dispatch. If that is not ok, no rank has sums, and the combine ends with
-/// it.
+/// Points to words of a dispatch in the own window.
+struct dispatch_words {
+  std::uint64_t outcome;  ///< its verdict
+  std::uint64_t total;    ///< how many tokens came, whose sums leave
+};
+
+/// Waits until all ranks have stored their sums here. One thread calls it. If the dispatch was no
+/// success, no rank has sums, and the combine ends as it did.
+///
+/// The next combine finds no dispatch, and no sums to store: this rank may be adding up those that
+/// came while another one begins it.
 template <class Link>
-TMAP_HOST_DEVICE peer_verdict await_sums(Link& link, std::uint64_t outcome, std::uint64_t deadline) {
-  const peer_verdict dispatched = verdict_of(link.load(link.rank(), outcome));
-  return report(link, dispatched.status == peer_status::ok ? barrier(link, deadline) : dispatched);
+TMAP_HOST_DEVICE peer_verdict await_sums(Link& link, const dispatch_words& of, std::uint64_t deadline) {
+  const std::uint32_t me = link.rank();
+  const peer_verdict dispatched = verdict_of(link.load(me, of.outcome));
+  if (dispatched.status != peer_status::ok) return report(link, dispatched);
+  const peer_verdict met = barrier(link, deadline);
+  if (met.status == peer_status::ok) {
+    link.store(me, of.outcome, word_of({peer_status::no_dispatch}));
+    link.store(me, of.total, 0);
+  }
+  return report(link, met);
 }
 
 }  // namespace tmap::kernels::peer

@@ -46,8 +46,7 @@ class call_parts {
   /// Returns the same by one block, which reads records where they lie.
   kernels::peer::exchange_request few_records() const;
   kernels::peer::fetch_request rows_of(const dispatch_problem& problem) const;
-  /// Returns the offset of the word with the verdict of the dispatch.
-  std::uint64_t outcome() const { return offset(at_.outcome); }
+  kernels::peer::dispatch_words dispatched() const { return {offset(at_.outcome), offset(at_.total)}; }
   /// Returns to all owners of tokens where their rows are.
   kernels::peer::exchange_request lists() const;
   kernels::peer::fetch_request results_of(const combine_problem& problem) const;

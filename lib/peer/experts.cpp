@@ -189,7 +189,7 @@ result<void> combine_sums(const call_parts& call, const combine_problem& problem
   const result<std::uint32_t> multiprocessors = multiprocessor_count();
   if (!multiprocessors) return failure{multiprocessors.error()};
   if (const auto sent = send_sums(call, problem.values, *multiprocessors); !sent) return sent;
-  TMAP_TRY_CUDA(kernels::launch_await_sums(call.window(), call.outcome(), call.patience(), call.stream()));
+  TMAP_TRY_CUDA(kernels::launch_await_sums(call.window(), call.dispatched(), call.patience(), call.stream()));
   return add_sums(call, problem, *multiprocessors);
 }
 

@@ -130,7 +130,8 @@ def combine(window: Window, sizes: ExpertShape, values, *, out, workspace, weigh
     `values` [sizes.row_count(ranks), result columns] are the results of experts, in the order of
     the rows of the dispatch. With "rows" returned they lie in the window, and `weights` of the
     dispatch are given again. `out` and `base` [tokens, result columns] are this rank's. `base` may
-    be `out`. `sizes` and `workspace` are those of the dispatch.
+    be `out`. `sizes` and `workspace` are those of the dispatch. Sums need a dispatch for each
+    combine: a second combine moves nothing, and `Window.last_outcome` raises `Error`.
 
     The combine ends as its dispatch did unless that was a success, so one `Window.last_outcome`
     after it is enough.

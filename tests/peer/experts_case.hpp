@@ -45,6 +45,7 @@ struct experts_case {
   std::optional<std::uint32_t> odd_rank{};  ///< a rank whose sizes differ from those of the others
   bool returns_rows{false};                 ///< results come home one by one, not as sums
   std::uint32_t threads{0};                 ///< of the block that prepares few tokens; 0: each step is a kernel
+  bool combines_twice{false};               ///< without a dispatch in between
   bool odd_ranks_have_many{false};          ///< so many tokens that each step is a kernel there
 
   std::uint32_t threads_of(std::uint32_t rank) const { return odd_ranks_have_many && rank % 2 == 1 ? 0 : threads; }
@@ -127,6 +128,7 @@ class experts_body {
     for (std::uint32_t call = 0; call < case_.calls; ++call) {
       dispatch(link, call);
       combine(link, call);
+      if (case_.combines_twice) combine_again(link, call);
     }
   }
 
@@ -161,10 +163,18 @@ class experts_body {
   void combine(Link& link, std::uint32_t call) const {
     if (case_.returns_rows) return combine_rows(link, call);
     alone(link, [&] { add_up(link, call); });
-    const peer_verdict verdict =
-        leads() ? kernels::peer::await_sums(link, in_.outcome, experts_deadline) : peer_verdict{};
+    const peer_verdict verdict = leads() ? await_sums(link) : peer_verdict{};
     end(link, verdict);
     if (leads() && verdict.status == peer_status::ok) check_returned(link, call);
+  }
+  /// Combines other sums. They go nowhere, and those that came stay.
+  void combine_again(Link& link, std::uint32_t call) const {
+    alone(link, [&] { add_up(link, call + 1); });
+    end(link, leads() ? await_sums(link) : peer_verdict{});
+    if (leads()) check_returned(link, call);
+  }
+  peer_verdict await_sums(Link& link) const {
+    return kernels::peer::await_sums(link, {in_.outcome, in_.at.total}, experts_deadline);
   }
   /// Runs a call in which threads read rows where they lie. Those of the first block share them.
   template <class Work>

@@ -463,6 +463,16 @@ TEST_P(experts_on_gpus, a_graph_that_returns_rows_is_replayed) {
   replay_graphs();
 }
 
+TEST_P(experts_on_gpus, a_second_combine_of_sums_is_refused_and_the_next_dispatch_works) {
+  prepare();
+  run_calls(1);
+  for (std::uint32_t rank = 0; rank < count(); ++rank) {
+    TMAP_ASSERT_OK(combine_async(on(rank).window, combined(rank), run_of(rank)));
+  }
+  for (std::uint32_t rank = 0; rank < count(); ++rank) expect_status(rank, status::invalid_argument);
+  run_calls(1);
+}
+
 TEST_P(experts_on_gpus, ranks_whose_sizes_differ_learn_it) {
   if (count() == 1) GTEST_SKIP() << "needs two ranks";
   prepare();
