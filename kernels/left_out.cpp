@@ -246,7 +246,7 @@ cudaError_t launch_place_rows(const peer_memory_ref&, const peer::fetch_request&
   return left_out;
 }
 
-cudaError_t launch_peer_sums(const peer_sums&, std::uint32_t, cudaStream_t) {
+cudaError_t launch_peer_sums(const peer_memory_ref&, const peer_sums&, std::uint32_t, cudaStream_t) {
   return left_out;
 }
 

@@ -89,8 +89,8 @@ cudaError_t launch_fetch(const peer_memory_ref& window, const peer::fetch_reques
 cudaError_t launch_place_rows(const peer_memory_ref& window, const peer::fetch_request& request, std::uint64_t patience,
                               cudaStream_t stream);
 
-/// Describes weighted sums of the rows of each token's choices, in their order, as those of
-/// `moe::combine`. Most choices may have no row.
+/// Describes weighted sums of the rows of each token's choices, in their order: they have the bits
+/// of `moe::combine`. Most choices may have no row.
 struct peer_sums {
   std::uint64_t tokens;        ///< at least 1
   const std::uint32_t* count;  ///< null, or device memory: how many of these there are
@@ -103,12 +103,16 @@ struct peer_sums {
   const float* weights;               ///< [tokens, k]; null: all are 1
   gemm::matrix base;                  ///< [tokens, columns]; address 0: zeros
   gemm::matrix out;                   ///< [tokens, columns]
-  const std::uint64_t* targets;       ///< null, or device memory: the address of each sum, instead of `out`
+  /// Null, or device memory: the address of each sum, instead of `out`. One that leaves all windows
+  /// gets no sum.
+  const std::uint64_t* targets;
   /// Tokens are visited from so many places at once, so that sums for several GPUs go on their way
   /// all the time.
   std::uint32_t places;
+  std::uint64_t verdict;  ///< offset of a verdict in the own window; without a success nothing is done
 };
-cudaError_t launch_peer_sums(const peer_sums& of, std::uint32_t multiprocessors, cudaStream_t stream);
+cudaError_t launch_peer_sums(const peer_memory_ref& window, const peer_sums& of, std::uint32_t multiprocessors,
+                             cudaStream_t stream);
 /// Loads the kernel for a type now, instead of at its first launch.
 cudaError_t load_peer_sums(moe::float_type type);
 

@@ -10,6 +10,13 @@ namespace tmap::kernels::peer {
 
 using namespace tmap::detail::peer;
 
+/// Returns whether a verdict in the own window is a success. Only then do sums leave this rank
+/// (`outcome` of a dispatch), and only then are those that came added up. Any thread may call it.
+template <class Link>
+[[nodiscard]] TMAP_HOST_DEVICE bool is_success(Link& link, std::uint64_t verdict) {
+  return verdict_of(link.load(link.rank(), verdict)).status == peer_status::ok;
+}
+
 /// Points to words of a dispatch in the own window.
 struct dispatch_words {
   std::uint64_t outcome;  ///< its verdict
@@ -17,9 +24,9 @@ struct dispatch_words {
 };
 
 /// Waits until all ranks have stored their sums here. One thread calls it. If the dispatch was no
-/// success, no rank has sums, and the combine ends as it did.
+/// success, no rank stores sums, and the combine ends as it did.
 ///
-/// The next combine finds no dispatch, and no sums to store: this rank may be adding up those that
+/// The next combine finds no dispatch, and stores no sums: this rank may be adding up those that
 /// came while another one begins it.
 template <class Link>
 TMAP_HOST_DEVICE peer_verdict await_sums(Link& link, const dispatch_words& of, std::uint64_t deadline) {
@@ -27,10 +34,9 @@ TMAP_HOST_DEVICE peer_verdict await_sums(Link& link, const dispatch_words& of, s
   const peer_verdict dispatched = verdict_of(link.load(me, of.outcome));
   if (dispatched.status != peer_status::ok) return report(link, dispatched);
   const peer_verdict met = barrier(link, deadline);
-  if (met.status == peer_status::ok) {
-    link.store(me, of.outcome, word_of({peer_status::no_dispatch}));
-    link.store(me, of.total, 0);
-  }
+  const bool is_over = met.status != peer_status::ok;
+  link.store(me, of.outcome, word_of(is_over ? met : peer_verdict{peer_status::no_dispatch}));
+  link.store(me, of.total, 0);
   return report(link, met);
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <tmap/expert_parallel.hpp>
 
+#include <cstddef>
 #include <cstdint>
 
 #include "kernels/launch.hpp"
@@ -44,7 +45,6 @@ result<void> load_kernels(const shape& sizes) {
   TMAP_TRY_CUDA(relaxed.code());
   TMAP_TRY_CUDA(kernels::load_encode_kernels());
   TMAP_TRY_CUDA(kernels::load_given_route());
-  TMAP_TRY_CUDA(kernels::load_combine(sizes.result_type, sizes.k));
   TMAP_TRY_CUDA(kernels::load_peer_sums(sizes.result_type));
   return {};
 }
@@ -143,78 +143,73 @@ result<void> dispatch(const call_parts& call, const dispatch_problem& problem) {
   return fetch(call, call.rows_of(problem));
 }
 
-/// Adds up the results of each token that came, and stores the sums at the tokens' ranks.
-result<void> send_sums(const call_parts& call, const gemm::matrix& values, std::uint32_t multiprocessors) {
-  const shape& sizes = call.sizes();
-  if (sizes.arrivals == 0) return {};
-  const kernels::peer_sums sums{.tokens = sizes.arrivals,
-                                .count = call.part<std::uint32_t>(call.at().total),
-                                .k = sizes.k,
-                                .columns = sizes.columns,
-                                .type = sizes.result_type,
-                                .rows = call.rows(),
-                                .values = values,
-                                .row_of_choice = call.part<std::int32_t>(call.at().row_of_choice),
-                                .weights = call.part<float>(call.at().weights),
-                                .base = {},
-                                .out = {},
-                                .targets = call.part<std::uint64_t>(call.at().targets),
-                                .places = call.ranks()};
-  TMAP_TRY_CUDA(kernels::launch_peer_sums(sums, multiprocessors, call.stream()));
+/// Describes the sums of some tokens, unless the verdict at an offset of the window is a failure.
+kernels::peer_sums sums_of(const call_parts& call, std::uint64_t tokens, std::uint64_t verdict) {
+  kernels::peer_sums made{};
+  made.tokens = tokens;
+  made.k = call.sizes().k;
+  made.columns = call.sizes().columns;
+  made.type = call.sizes().result_type;
+  made.places = 1;
+  made.verdict = verdict;
+  return made;
+}
+
+result<void> add_up(const call_parts& call, const kernels::peer_sums& sums) {
+  if (sums.tokens == 0) return {};
+  const result<std::uint32_t> multiprocessors = multiprocessor_count();
+  if (!multiprocessors) return failure{multiprocessors.error()};
+  TMAP_TRY_CUDA(kernels::launch_peer_sums(call.window(), sums, *multiprocessors, call.stream()));
   return {};
 }
 
-/// Adds up the sums that came home.
-result<void> add_sums(const call_parts& call, const combine_problem& problem, std::uint32_t multiprocessors) {
-  const shape& sizes = call.sizes();
-  if (sizes.tokens == 0) return {};
-  const kernels::peer_sums sums{.tokens = sizes.tokens,
-                                .count = nullptr,
-                                .k = sizes.k,
-                                .columns = sizes.columns,
-                                .type = sizes.result_type,
-                                .rows = departures(sizes, call.ranks()),
-                                .values = {call.part<void>(call.at().returned), sum_bytes(sizes)},
-                                .row_of_choice = call.part<std::int32_t>(call.at().record_of_choice),
-                                .weights = nullptr,
-                                .base = problem.base,
-                                .out = problem.out,
-                                .targets = nullptr,
-                                .places = 1};
-  TMAP_TRY_CUDA(kernels::launch_peer_sums(sums, multiprocessors, call.stream()));
-  return {};
+/// Adds up the results of each token that came, and stores the sums at the tokens' ranks.
+result<void> send_sums(const call_parts& call, const gemm::matrix& values) {
+  kernels::peer_sums sums = sums_of(call, call.sizes().arrivals, call.dispatched().outcome);
+  sums.count = call.part<std::uint32_t>(call.at().total);
+  sums.rows = call.rows();
+  sums.values = values;
+  sums.row_of_choice = call.part<std::int32_t>(call.at().row_of_choice);
+  sums.weights = call.part<float>(call.at().weights);
+  sums.targets = call.part<std::uint64_t>(call.at().targets);
+  sums.places = call.ranks();
+  return add_up(call, sums);
+}
+
+/// Names what has come home for each choice, and where.
+struct returned_rows {
+  std::uint64_t rows;
+  std::uint64_t values;         ///< part of the workspace
+  std::uint64_t row_of_choice;  ///< part of the workspace
+  const float* weights;
+};
+
+/// Adds up what has come home of each token, if the last call was a success: others may still pull
+/// `x`, which `out` may be.
+result<void> add_up_home(const call_parts& call, const combine_problem& problem, const returned_rows& from) {
+  kernels::peer_sums sums = sums_of(call, call.sizes().tokens, offsetof(tmap::detail::peer::window_header, verdict));
+  sums.rows = from.rows;
+  sums.values = {call.part<void>(from.values), sum_bytes(call.sizes())};
+  sums.row_of_choice = call.part<std::int32_t>(from.row_of_choice);
+  sums.weights = from.weights;
+  sums.base = problem.base;
+  sums.out = problem.out;
+  return add_up(call, sums);
 }
 
 result<void> combine_sums(const call_parts& call, const combine_problem& problem) {
-  const result<std::uint32_t> multiprocessors = multiprocessor_count();
-  if (!multiprocessors) return failure{multiprocessors.error()};
-  if (const auto sent = send_sums(call, problem.values, *multiprocessors); !sent) return sent;
+  if (const auto sent = send_sums(call, problem.values); !sent) return sent;
   TMAP_TRY_CUDA(kernels::launch_await_sums(call.window(), call.dispatched(), call.patience(), call.stream()));
-  return add_sums(call, problem, *multiprocessors);
-}
-
-/// Adds up the rows that came home.
-result<void> add_rows(const call_parts& call, const combine_problem& problem) {
-  const shape& sizes = call.sizes();
-  if (sizes.tokens == 0) return {};
-  const moe::combine_problem sums{.tokens = sizes.tokens,
-                                  .k = sizes.k,
-                                  .columns = sizes.columns,
-                                  .row_type = sizes.result_type,
-                                  .rows = sizes.tokens * sizes.k,
-                                  .values = {call.part<void>(call.at().landed), sum_bytes(sizes)},
-                                  .row_of_choice = call.part<std::int32_t>(call.at().row_of_landed),
-                                  .weights = problem.weights,
-                                  .base = problem.base,
-                                  .out = problem.out};
-  return moe::combine(sums, call.route_run(nullptr));
+  const std::uint64_t rows = departures(call.sizes(), call.ranks());
+  return add_up_home(call, problem, {rows, call.at().returned, call.at().record_of_choice, nullptr});
 }
 
 result<void> combine_rows(const call_parts& call, const combine_problem& problem) {
   TMAP_TRY_CUDA(kernels::launch_exchange(call.window(), call.lists(), call.patience(), call.stream()));
   TMAP_TRY_CUDA(kernels::launch_write_returns({call.window(), call.arrays(), {}, 0, nullptr, call.stream()}));
   if (const auto fetched = fetch(call, call.results_of(problem)); !fetched) return fetched;
-  return add_rows(call, problem);
+  const std::uint64_t rows = call.sizes().tokens * call.sizes().k;
+  return add_up_home(call, problem, {rows, call.at().landed, call.at().row_of_landed, problem.weights});
 }
 
 }  // namespace

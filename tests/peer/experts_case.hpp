@@ -166,6 +166,12 @@ class experts_body {
     const peer_verdict verdict = leads() ? await_sums(link) : peer_verdict{};
     end(link, verdict);
     if (leads() && verdict.status == peer_status::ok) check_returned(link, call);
+    if (leads() && verdict.status == peer_status::overflow && call == 0) expect_nothing_returned(link);
+  }
+  void expect_nothing_returned(Link& link) const {
+    for (std::uint32_t i = 0; i < case_.tokens * case_.ranks; ++i) {
+      link.expect(link.load(link.rank(), in_.at.returned + 16 * i) == 0, "no sum comes after an overflow");
+    }
   }
   /// Combines other sums. They go nowhere, and those that came stay.
   void combine_again(Link& link, std::uint32_t call) const {
@@ -515,9 +521,10 @@ class experts_body {
   /// Stands in for the experts and the sum of their results: row times the number of its expert.
   /// The sums go to the ranks of their tokens.
   void add_up(Link& link, std::uint32_t call) const {
+    if (!kernels::peer::is_success(link, in_.outcome)) return;
     const std::uint32_t me = link.rank(), total = link.load(me, in_.at.total);
     for (std::uint32_t i = 0; i < total; ++i) {
-      std::uint32_t sum = call;
+      std::uint32_t sum = call + 1;
       for (std::uint32_t j = 0; j < case_.k; ++j) {
         const std::uint32_t place = link.load(me, word_at(in_.at.places, i * case_.k + j));
         if (place >= case_.rows) continue;
@@ -540,7 +547,7 @@ class experts_body {
       if (i == kernels::peer::none) continue;
       const std::uint32_t token = choice / case_.k;
       const std::uint32_t rank = chosen(call, me, token, choice % case_.k) / case_.experts;
-      std::uint32_t sum = call;
+      std::uint32_t sum = call + 1;
       for (std::uint32_t j = 0; j < case_.k; ++j) {
         const std::uint32_t id = chosen(call, me, token, j);
         if (is_mine(id, rank)) sum += (id % case_.experts + 1) * value(call, me, token);
