@@ -176,10 +176,6 @@ cudaError_t load_given_route() {
   return left_out;
 }
 
-cudaError_t load_combine(moe::float_type, std::uint32_t) {
-  return left_out;
-}
-
 cudaError_t launch_combine(const combine_call&) {
   return left_out;
 }

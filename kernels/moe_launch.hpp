@@ -78,13 +78,8 @@ struct combine_call {
   choice_reports reports;
   std::uint32_t multiprocessors;
   cudaStream_t stream;
-  /// Null, or device memory: how many of the problem's tokens there are. Nothing is done for
-  /// others.
-  const std::uint32_t* count{};
 };
 cudaError_t launch_combine(const combine_call& call);
-/// Loads the kernel for a type and k now, instead of at its first launch.
-cudaError_t load_combine(moe::float_type type, std::uint32_t k);
 
 /// Tokens of bf16 that are rounded to e4m3, with a scale for each 128 elements as by
 /// `ragged::quantize`. Each goes to the rows of its choices, or to one row of its own.

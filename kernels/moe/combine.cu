@@ -21,8 +21,7 @@ constexpr std::uint32_t blocks_at_once = 16;
 struct combine_work {
   moe::combine_problem problem;
   choice_reports reports;
-  std::uint32_t parts;         ///< blocks of a token
-  const std::uint32_t* count;  ///< null, or how many tokens there are
+  std::uint32_t parts;  ///< blocks of a token
 };
 
 /// Finds the rows of choices in a matrix.
@@ -74,9 +73,7 @@ __global__ void __launch_bounds__(most_threads) combine_kernel(const __grid_cons
   cudaTriggerProgrammaticLaunchCompletion();
   cudaGridDependencySynchronize();
   const std::uint64_t units = work.problem.columns / unit_of<Element>::count;
-  std::uint64_t tokens = work.problem.tokens;
-  if (work.count != nullptr && *work.count < tokens) tokens = *work.count;
-  const std::uint64_t blocks = tokens * work.parts;
+  const std::uint64_t blocks = work.problem.tokens * work.parts;
   for (std::uint64_t block = blockIdx.x; block < blocks; block += gridDim.x) {
     const std::uint64_t token = block / work.parts;
     const auto part = static_cast<std::uint32_t>(block % work.parts);
@@ -118,16 +115,12 @@ std::uint32_t threads_for(std::uint64_t tokens, std::uint64_t units, std::uint32
 
 }  // namespace
 
-cudaError_t load_combine(moe::float_type type, std::uint32_t k) {
-  return load(kernel_for(type, k));
-}
-
 cudaError_t launch_combine(const combine_call& call) {
   if (const cudaError_t reset = launch_reset(call.reports, call.stream); reset != cudaSuccess) return reset;
   const moe::combine_problem& problem = call.problem;
   const std::uint64_t units = problem.columns * moe::float_bytes(problem.row_type) / unit_bytes;
   const std::uint32_t threads = threads_for(problem.tokens, units, call.multiprocessors);
-  const combine_work work{problem, call.reports, static_cast<std::uint32_t>(parts_of(units, threads)), call.count};
+  const combine_work work{problem, call.reports, static_cast<std::uint32_t>(parts_of(units, threads))};
   const std::uint64_t most_blocks = std::uint64_t{call.multiprocessors} * blocks_at_once;
   const std::uint64_t blocks = std::min(problem.tokens * work.parts, most_blocks);
   const launch_size size{static_cast<std::uint32_t>(blocks), threads};

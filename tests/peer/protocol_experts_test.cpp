@@ -410,6 +410,25 @@ TEST(protocol_experts, nothing_has_arrived_after_a_failure) {
   expect_always(failed);
 }
 
+TEST(protocol_experts, a_second_combine_finds_no_dispatch_and_moves_nothing) {
+  experts_case twice = crossing();
+  twice.combines_twice = true;
+  const auto third_finds_none = [](const verdict_lists& verdicts) -> std::string {
+    for (const auto& of_rank : verdicts) {
+      for (std::size_t i = 0; i < of_rank.size(); ++i) {
+        const peer_status want = i % 3 == 2 ? peer_status::no_dispatch : peer_status::ok;
+        if (of_rank[i].status != want) return "call " + std::to_string(i) + " ended otherwise";
+      }
+      if (of_rank.size() != 6) return "a call is missing";
+    }
+    return "";
+  };
+  for (const std::uint32_t threads : {0u, 3u}) {
+    twice.threads = threads;
+    expect_at_random(experts_program(twice, third_finds_none), 300);
+  }
+}
+
 // Seeded faults. Each is one rule of the protocol that a link breaks (faulty_links.hpp).
 
 template <class Link>
@@ -428,25 +447,6 @@ experts_case two_blocks() {
   shared.stages = 1;
   shared.entries = 1;
   return shared;
-}
-
-TEST(protocol_experts, a_second_combine_finds_no_dispatch_and_moves_nothing) {
-  experts_case twice = crossing();
-  twice.combines_twice = true;
-  const auto third_finds_none = [](const verdict_lists& verdicts) -> std::string {
-    for (const auto& of_rank : verdicts) {
-      for (std::size_t i = 0; i < of_rank.size(); ++i) {
-        const peer_status want = i % 3 == 2 ? peer_status::no_dispatch : peer_status::ok;
-        if (of_rank[i].status != want) return "call " + std::to_string(i) + " ended otherwise";
-      }
-      if (of_rank.size() != 6) return "a call is missing";
-    }
-    return "";
-  };
-  for (const std::uint32_t threads : {0u, 3u}) {
-    twice.threads = threads;
-    expect_at_random(experts_program(twice, third_finds_none), 300);
-  }
 }
 
 using sums_before_the_barrier = without_waiting_for<offsetof(window_header, barrier_raised)>;

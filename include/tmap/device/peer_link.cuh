@@ -83,8 +83,8 @@ class peer_link {
   __device__ void raise_here(std::uint64_t signal, std::uint32_t by) const {
     ptx::red_add_release_gpu(word(rank(), signal), by);
   }
-  /// Lets `raise_released` carry what this thread has seen and written, as `quiet` does. One serves
-  /// many raises.
+  /// Lets `raise_released` and `send` carry what this thread has seen and written, as `quiet` does.
+  /// One serves many.
   __device__ void release() const { cuda::ptx::fence(cuda::ptx::sem_acq_rel, cuda::ptx::scope_sys); }
   __device__ void raise_released(std::uint32_t rank, std::uint64_t signal, std::uint32_t by) const {
     device::raise_released(word(rank, signal), by);

@@ -119,6 +119,15 @@ position machine::find(std::uint32_t me, location at, std::uint32_t value) const
   return found;
 }
 
+/// Returns whether a thread stops polling because the counter `off` was raised. It may find either
+/// if what it waits for has come as well.
+bool machine::ends_early(std::uint32_t me, location off, bool has_come) {
+  if (has_come && scheduler_.pick(2) == 0) return false;
+  scheduler_.remember(me, 2);
+  threads_[me].generic.raise(off, find(me, off, 1));
+  return true;
+}
+
 /// Polls by ld.relaxed.sys until the counter has come to the value, then reads it by ld.acquire.sys
 /// (8.8). The oldest write that ends the polling teaches least, so no newer one need be tried.
 /// Strong reads of a word have an order (8.10.5), so the view of the signal itself moves.
@@ -133,13 +142,9 @@ bool machine::poll(std::uint32_t me, const awaited& given, bool is_acquire) {
   const auto is_off = [&] { return given.unless && !is_known && find(me, off, 1) < memory_.count(off); };
   const bool is_late = !scheduler_.step(
       me, [&] { return has_signal() || is_off(); }, is_known ? never : given.deadline);
-  const bool ends_early = !is_late && is_off() && (!has_signal() || scheduler_.pick(2) == 1);
-  note(me, is_late || ends_early ? "waited in vain for" : "waited for", given.signal, given.value);
-  if (ends_early) {
-    scheduler_.remember(me, 2);
-    threads_[me].generic.raise(off, find(me, off, 1));
-  }
-  if (is_late || ends_early) return false;
+  const bool is_vain = is_late || (is_off() && ends_early(me, off, has_signal()));
+  note(me, is_vain ? "waited in vain for" : "waited for", given.signal, given.value);
+  if (is_vain) return false;
   const position found = find(me, at, given.value);
   threads_[me].generic.raise(at, found);
   if (is_acquire) {

@@ -132,6 +132,7 @@ class machine {
   };
 
   position find(std::uint32_t me, location at, std::uint32_t value) const;
+  bool ends_early(std::uint32_t me, location off, bool has_come);
   position find_tagged(std::uint32_t me, location at, std::uint32_t tag) const;
   std::vector<location> words_of(const awaited_packets& given);
   bool misses_one(std::uint32_t me, const std::vector<location>& words, std::uint32_t tag);

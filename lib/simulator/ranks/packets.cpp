@@ -79,13 +79,9 @@ bool machine::poll_packets(std::uint32_t me, const awaited_packets& given, bool 
   };
   bool is_late = !wait();
   if (!is_late && misses_one(me, words, given.tag)) is_late = !wait();
-  const bool ends_early = !is_late && is_off() && (!have_come() || scheduler_.pick(2) == 1);
-  note(me, is_late || ends_early ? "waited in vain for packets" : "took packets", given.first, given.tag);
-  if (ends_early) {
-    scheduler_.remember(me, 2);
-    threads_[me].generic.raise(off, find(me, off, 1));
-  }
-  if (is_late || ends_early) return false;
+  const bool is_vain = is_late || (is_off() && ends_early(me, off, have_come()));
+  note(me, is_vain ? "waited in vain for packets" : "took packets", given.first, given.tag);
+  if (is_vain) return false;
   for (std::uint32_t i = 0; i < words.size(); ++i) {
     const location to = memory_.at({given.to.space, given.to.word + i});
     keep(me, to, memory_.writes(words[i])[find_tagged(me, words[i], given.tag)].value);
