@@ -83,6 +83,23 @@ TMAP_HOST_DEVICE void share(const worker& mine, std::uint64_t items, const Use& 
   for (std::uint64_t i = mine.number; i < items; i += mine.count) use(i);
 }
 
+/// Calls `use(i, load(i))` on this worker's share of so many items. It loads several of them before
+/// it uses the first one, so that they wait together.
+template <class Load, class Use>
+TMAP_HOST_DEVICE void share_loads(const worker& mine, std::uint64_t items, const Load& load, const Use& use) {
+  constexpr std::uint32_t at_once = 4;
+  TMAP_KEEP_ROLLED
+  for (std::uint64_t first = mine.number; first < items; first += at_once * mine.count) {
+    std::uint32_t values[at_once];
+    for (std::uint32_t j = 0; j < at_once; ++j) {
+      if (first + j * mine.count < items) values[j] = load(first + j * mine.count);
+    }
+    for (std::uint32_t j = 0; j < at_once; ++j) {
+      if (first + j * mine.count < items) use(first + j * mine.count, values[j]);
+    }
+  }
+}
+
 /// Returns the rank of a choice of this rank's tokens. None: it has no expert, or an earlier choice
 /// of its token goes to the same rank.
 template <class Link>
@@ -217,17 +234,13 @@ TMAP_HOST_DEVICE void write_choice(Link& link, const expert_arrays& at, std::uin
   link.store(me, word_at(at.ids, choice), id < at.experts ? id : none);
 }
 
-/// Writes a word of entry `i` of the list.
+/// Returns a word of entry `i` of the list.
 template <class Link>
-TMAP_HOST_DEVICE void write_entry(Link& link, const expert_arrays& at, std::uint64_t i, std::uint32_t word) {
-  const std::uint32_t me = link.rank();
-  std::uint32_t value = none;
-  if (word == 0) {
-    value = link.load(me, record_word(at, at.arriving, i, record::token));
-  } else if (word <= at.k) {
-    value = link.load(me, word_at(at.places, i * at.k + word - 1));
-  }
-  link.store(me, word_at(at.list, i * entry_words(at.k) + word), value);
+[[nodiscard]] TMAP_HOST_DEVICE std::uint32_t word_of_entry(Link& link, const expert_arrays& at, std::uint64_t i,
+                                                           std::uint32_t word) {
+  const std::uint64_t from =
+      word == 0 ? record_word(at, at.arriving, i, record::token) : word_at(at.places, i * at.k + word - 1);
+  return word <= at.k ? link.load(link.rank(), from) : none;
 }
 
 /// Makes choices of the records that came.
@@ -259,8 +272,10 @@ TMAP_HOST_DEVICE void write_target(Link& link, const expert_arrays& at, std::uin
 template <class Link>
 TMAP_HOST_DEVICE void write_list(Link& link, const expert_arrays& at, const worker& thread) {
   const std::uint32_t words = entry_words(at.k), total = link.load(link.rank(), at.total);
-  share(thread, std::uint64_t{total} * words,
-        [&](std::uint64_t i) { write_entry(link, at, i / words, static_cast<std::uint32_t>(i % words)); });
+  share_loads(
+      thread, std::uint64_t{total} * words,
+      [&](std::uint64_t i) { return word_of_entry(link, at, i / words, static_cast<std::uint32_t>(i % words)); },
+      [&](std::uint64_t i, std::uint32_t value) { link.store(link.rank(), word_at(at.list, i), value); });
   if (at.sum_bytes != 0) share(thread, total, [&](std::uint64_t i) { write_target(link, at, i); });
 }
 

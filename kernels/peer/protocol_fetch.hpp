@@ -271,6 +271,7 @@ struct fetch_moves {
   const fetch_request& request;
   fetch_piece* pieces;
 
+  TMAP_HOST_DEVICE const exchange_request* next() const { return nullptr; }
   template <class Link>
   TMAP_HOST_DEVICE void move(Link& link) const {
     row_fetcher<Link>(link, request, pieces).run();

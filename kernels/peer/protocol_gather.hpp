@@ -98,6 +98,7 @@ template <class Team>
 struct gather_moves {
   Team& team;
 
+  TMAP_HOST_DEVICE const exchange_request* next() const { return nullptr; }
   template <class Link>
   TMAP_HOST_DEVICE void move(Link&) const {
     team.work();

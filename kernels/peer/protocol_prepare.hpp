@@ -19,6 +19,7 @@ struct preparation {
   expert_arrays at;
   token_choices given;
   exchange_request records;  ///< by a single block; they are read where they lie
+  exchange_request fetch;    ///< the call after it, which is announced with it or not
   bool writes_list;          ///< if not, a later kernel writes it
 };
 
@@ -58,16 +59,17 @@ class block_team {
 
 template <class Team>
 struct record_moves {
-  const exchange_request& request;
+  const preparation& work;
   Team& team;
 
+  TMAP_HOST_DEVICE const exchange_request* next() const { return work.fetch.is_announced ? &work.fetch : nullptr; }
   template <class Link>
   TMAP_HOST_DEVICE void move(Link&) const {
     team.work();
   }
   template <class Link>
   TMAP_HOST_DEVICE void write_counts(Link& link) const {
-    write_out_splits(link, request);
+    write_out_splits(link, work.records);
   }
 };
 
@@ -86,9 +88,12 @@ TMAP_HOST_DEVICE void write_departing(Link& link, const preparation& work, const
   const std::uint32_t words = record_words(work.at.k, work.at.scales);
   const std::uint32_t last = link.load(link.rank(), offsetof(window_header, verdict));
   if (verdict_of(last).status != peer_status::ok) return;
-  share(mine, block.records() * words, [&](std::uint64_t i) {
+  const auto word_of = [&](std::uint64_t i) {
     const std::uint32_t number = static_cast<std::uint32_t>(i) / words, word = static_cast<std::uint32_t>(i) % words;
-    write_record(link, work.at, work.given, number, block.record(number), word);
+    return word_of_record(work.at, work.given, number, block.record(number), word);
+  };
+  share_loads(mine, block.records() * words, word_of, [&](std::uint64_t i, std::uint32_t value) {
+    link.store(link.rank(), word_at(work.at.departing, i), value);
   });
 }
 
@@ -99,10 +104,12 @@ TMAP_HOST_DEVICE void take_arriving(Link& link, const preparation& work, const w
   const rows_for_me<Link> found(link, work.records);
   const std::uint32_t total = found.count();
   if (mine.number == 0) link.store(link.rank(), work.at.total, total);
-  share(mine, total * words, [&](std::uint64_t i) {
-    const std::uint32_t number = static_cast<std::uint32_t>(i) / words, word = static_cast<std::uint32_t>(i) % words;
-    const row_place from = found.find(number);
-    take_record(link, work.at, number, word, link.load(from.rank, word_at(from.offset, word)));
+  const auto word_of = [&](std::uint64_t i) {
+    const row_place from = found.find(static_cast<std::uint32_t>(i) / words);
+    return link.load(from.rank, word_at(from.offset, static_cast<std::uint32_t>(i) % words));
+  };
+  share_loads(mine, total * words, word_of, [&](std::uint64_t i, std::uint32_t value) {
+    take_record(link, work.at, static_cast<std::uint32_t>(i) / words, static_cast<std::uint32_t>(i) % words, value);
   });
 }
 
@@ -114,7 +121,7 @@ TMAP_HOST_DEVICE void exchange_records(Link& link, const preparation& work, cons
   const auto take = [&] { take_arriving(link, work, mine.taking); };
   block_team<Block, decltype(take)> team(block, take);
   if (mine.all.number != 0) return team.follow();
-  static_cast<void>(run_call(link, work.records, deadline, record_moves<decltype(team)>{work.records, team}));
+  static_cast<void>(run_call(link, work.records, deadline, record_moves<decltype(team)>{work, team}));
   team.dismiss();
 }
 

@@ -36,6 +36,9 @@ std::uint64_t sum_bytes(const shape& sizes);
 moe::route_problem departing_route(const shape& sizes, std::uint32_t ranks, const void* rank_of_choice);
 moe::route_problem arriving_route(const shape& sizes, std::uint32_t ranks, const void* ids, const float* weights);
 
+/// Returns whether a rank has room for the rows of any tokens that it has room for.
+bool has_all_rows(const shape& sizes, std::uint32_t ranks);
+
 /// Returns whether one block prepares a dispatch: this rank has few choices, and room for few.
 bool are_few(const shape& sizes);
 

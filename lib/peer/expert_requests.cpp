@@ -105,7 +105,9 @@ fetch_request call_parts::rows_of(const dispatch_problem& problem) const {
   made.call.out = offset(problem.out);
   made.call.capacity = static_cast<std::uint32_t>(rows());
   made.call.outcome = offset(at_.outcome);
-  made.call.lacking = offset(at_.header) + offsetof(batch_header, bad_count);
+  made.call.always_counts = true;
+  made.call.is_announced = has_all_rows(sizes_, ranks());
+  if (!made.call.is_announced) made.call.lacking = offset(at_.header) + offsetof(batch_header, bad_count);
   made.arrived = offset(at_.arrived);
   made.list = offset(at_.list);
   made.places = sizes_.k;

@@ -92,7 +92,8 @@ result<void> arrive(const call_parts& call, const kernels::dispatch_call& work, 
 result<void> prepare_many(const call_parts& call, const kernels::dispatch_call& work, const dispatch_problem& problem) {
   TMAP_TRY_CUDA(kernels::launch_await_credits(call.window(), call.patience(), call.stream()));
   if (const auto departed = depart(call, work); !departed) return departed;
-  TMAP_TRY_CUDA(kernels::launch_exchange(call.window(), call.records(), call.patience(), call.stream()));
+  TMAP_TRY_CUDA(kernels::launch_exchange_and_announce(call.window(), call.records(), call.rows_of(problem).call,
+                                                      call.patience(), call.stream()));
   return arrive(call, work, problem);
 }
 
@@ -105,7 +106,8 @@ result<void> prepare_few(const call_parts& call, const kernels::dispatch_call& w
   const auto prepared = report_call(reported, [&](const fault_sink& faults) -> result<void> {
     const kernels::choice_reports reports{nullptr, call.part<batch_header>(call.at().header), faults};
     TMAP_TRY_CUDA(kernels::launch_prepare({call.window(),
-                                           {work.at, work.given, call.few_records(), !work.row_scales},
+                                           {work.at, work.given, call.few_records(), call.rows_of(problem).call,
+                                            work.row_scales == nullptr},
                                            {coming, came, {}, reports, call.stream()},
                                            call.patience()}));
     return {};

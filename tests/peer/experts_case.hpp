@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <tmap/moe.hpp>
+
 #include <algorithm>
 #include <array>
 #include <cstdint>
@@ -47,8 +49,13 @@ struct experts_case {
   std::uint32_t threads{0};                 ///< of the block that prepares few tokens; 0: each step is a kernel
   bool combines_twice{false};               ///< without a dispatch in between
   bool odd_ranks_have_many{false};          ///< so many tokens that each step is a kernel there
+  bool odd_ranks_announce_late{false};      ///< the fetch of rows; ranks that lack no room announce it early
 
   std::uint32_t threads_of(std::uint32_t rank) const { return odd_ranks_have_many && rank % 2 == 1 ? 0 : threads; }
+  bool announces_early(std::uint32_t rank) const {
+    const bool has_all_rows = rows >= moe::most_rows(arrivals, experts, k, alignment);
+    return has_all_rows && !(odd_ranks_announce_late && rank % 2 == 1);
+  }
 };
 
 inline constexpr std::uint64_t experts_deadline = 100;
@@ -150,13 +157,13 @@ class experts_body {
     std::array<kernels::peer::fetch_piece, kernels::peer::most_fetch_stages> pieces;
     return kernels::peer::fetch(link, request, pieces.data(), experts_deadline);
   }
-  peer_verdict exchange(Link& link, const exchange_request& request) const {
-    return thread_ == 0 ? kernels::peer::exchange(link, request, experts_deadline) : peer_verdict{};
+  peer_verdict exchange(Link& link, const exchange_request& request, const exchange_request& next = {}) const {
+    return thread_ == 0 ? kernels::peer::exchange(link, request, experts_deadline, next) : peer_verdict{};
   }
 
   void dispatch(Link& link, std::uint32_t call) const {
     threads_ == 0 ? prepare_many(link, call) : prepare_few(link, call);
-    const peer_verdict verdict = fetch(link, rows_request());
+    const peer_verdict verdict = fetch(link, rows_request(link.rank()));
     end(link, verdict);
     if (leads() && verdict.status == peer_status::ok) check_rows(link, call);
   }
@@ -264,7 +271,7 @@ class experts_body {
     made.after = offsetof(detail::peer::window_header, verdict);
     return made;
   }
-  fetch_request rows_request() const {
+  fetch_request rows_request(std::uint32_t rank) const {
     fetch_request made{};
     made.call = request(in_.x, case_.row_bytes, case_.tokens, in_.out, case_.rows);
     made.call.kind = kernels::peer::call_kind::fetch;
@@ -272,7 +279,9 @@ class experts_body {
     made.call.sent_pitch = case_.row_bytes;
     made.call.after = offsetof(detail::peer::window_header, verdict);
     made.call.outcome = in_.outcome;
-    made.call.lacking = in_.lacking;
+    made.call.always_counts = true;
+    made.call.is_announced = case_.announces_early(rank);
+    if (!made.call.is_announced) made.call.lacking = in_.lacking;
     made.arrived = in_.at.arrived;
     made.list = in_.at.list;
     made.places = case_.k;
@@ -310,7 +319,7 @@ class experts_body {
 
   void prepare_many(Link& link, std::uint32_t call) const {
     alone(link, [&] { depart(link, call); });
-    static_cast<void>(exchange(link, records_request(link.rank())));
+    static_cast<void>(exchange(link, records_request(link.rank()), rows_request(link.rank()).call));
     link.end_kernel();
     alone(link, [&] { arrive(link); });
   }
@@ -322,7 +331,8 @@ class experts_body {
     });
     if (block_ == 0) {
       const given_ids ids = choices(call, link.rank());
-      const kernels::peer::preparation work{in_.at, of(ids), records_of_one_block(link.rank()), true};
+      const kernels::peer::preparation work{in_.at, of(ids), records_of_one_block(link.rank()),
+                                            rows_request(link.rank()).call, true};
       preparing_block block{*this, link};
       const kernels::peer::worker mine{thread_, threads_};
       kernels::peer::prepare(link, work, {mine, true, mine}, block, experts_deadline);
