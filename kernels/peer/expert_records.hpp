@@ -83,21 +83,37 @@ TMAP_HOST_DEVICE void share(const worker& mine, std::uint64_t items, const Use& 
   for (std::uint64_t i = mine.number; i < items; i += mine.count) use(i);
 }
 
-/// Calls `use(i, load(i))` on this worker's share of so many items. It loads several of them before
-/// it uses the first one, so that they wait together.
+/// Names a lane of a warp among those that share items of several words: warps share the items, and
+/// lanes their words.
+struct word_worker {
+  worker warp;
+  worker lane;
+
+  TMAP_HOST_DEVICE worker thread() const { return {warp.number * lane.count + lane.number, warp.count * lane.count}; }
+};
+
+/// Calls `use(i, word, load(i, word))` on this lane's share of so many items of `words` words. It
+/// loads words of several items before it uses the first one, so that they wait together. A block
+/// has few schedulers for its warps, so instructions count: no item takes a division.
 template <class Load, class Use>
-TMAP_HOST_DEVICE void share_loads(const worker& mine, std::uint64_t items, const Load& load, const Use& use) {
-  constexpr std::uint32_t at_once = 4;
-  TMAP_KEEP_ROLLED
-  for (std::uint64_t first = mine.number; first < items; first += at_once * mine.count) {
-    std::uint32_t values[at_once];
-    for (std::uint32_t j = 0; j < at_once; ++j) {
-      if (first + j * mine.count < items) values[j] = load(first + j * mine.count);
+TMAP_HOST_DEVICE void share_words(const word_worker& mine, std::uint32_t items, std::uint32_t words, const Load& load,
+                                  const Use& use) {
+  constexpr std::uint32_t at_once = 5;
+  const auto first_item = static_cast<std::uint32_t>(mine.warp.number);
+  const auto step = static_cast<std::uint32_t>(mine.warp.count);
+  share(mine.lane, words, [&](std::uint64_t lane_word) {
+    const auto word = static_cast<std::uint32_t>(lane_word);
+    TMAP_KEEP_ROLLED
+    for (std::uint32_t first = first_item; first < items; first += at_once * step) {
+      std::uint32_t values[at_once]{};
+      for (std::uint32_t j = 0; j < at_once; ++j) {
+        if (first + j * step < items) values[j] = load(first + j * step, word);
+      }
+      for (std::uint32_t j = 0; j < at_once; ++j) {
+        if (first + j * step < items) use(first + j * step, word, values[j]);
+      }
     }
-    for (std::uint32_t j = 0; j < at_once; ++j) {
-      if (first + j * mine.count < items) use(first + j * mine.count, values[j]);
-    }
-  }
+  });
 }
 
 /// Returns the rank of a choice of this rank's tokens. None: it has no expert, or an earlier choice
@@ -148,37 +164,47 @@ TMAP_HOST_DEVICE inline std::uint32_t head_of_record(const expert_arrays& at, st
   switch (word) {
     case record::token: return of.token;
     case record::sum_low: return static_cast<std::uint32_t>(sum);
-    case record::sum_high: return static_cast<std::uint32_t>(sum >> 32);
-    default: return 0;
+    default: return static_cast<std::uint32_t>(sum >> 32);
   }
 }
 
-/// Returns a word of record `i`. Words of all arrays take one load, so that the lanes of a warp
-/// wait together.
-TMAP_HOST_DEVICE inline std::uint32_t word_of_record(const expert_arrays& at, const token_choices& given,
-                                                     std::uint32_t i, const departing_record& of, std::uint32_t word) {
-  constexpr std::uint32_t one = 0x3f800000;
-  const std::uint32_t token = of.token;
-  const std::uint32_t weights = record::experts + at.k, scales = weights + at.k;
-  const std::uint64_t first = std::uint64_t{token} * at.k;
-  const bool is_expert = record::experts <= word && word < weights;
-  const bool is_weight = weights <= word && word < scales;
-  const std::uint32_t* from = nullptr;
-  if (is_expert) from = reinterpret_cast<const std::uint32_t*>(given.ids) + first + (word - record::experts);
-  if (is_weight && given.weights != nullptr) from = given.weights + first + (word - weights);
-  if (scales <= word && word < scales + at.scales) from = given.scales + token * given.scale_pitch + (word - scales);
-  if (from == nullptr) return is_weight ? one : head_of_record(at, i, of, word);
-  const std::uint32_t value = *from;
-  if (!is_expert) return value;
-  return value / at.experts == of.rank ? value % at.experts : none;
-}
+/// Makes one of the words of records. Words of all arrays take one load, so that the lanes of a
+/// warp wait together.
+class record_field {
+ public:
+  TMAP_HOST_DEVICE record_field(const expert_arrays& at, const token_choices& given, std::uint32_t word)
+      : at_(at), word_(word), step_(at.k) {
+    constexpr std::uint32_t one = 0x3f800000;
+    const std::uint32_t weights = record::experts + at.k, scales = weights + at.k;
+    if (word < record::experts) return;
+    if (word < weights) {
+      is_expert_ = true;
+      from_ = reinterpret_cast<const std::uint32_t*>(given.ids) + (word - record::experts);
+    } else if (word < scales) {
+      value_ = one;
+      if (given.weights != nullptr) from_ = given.weights + (word - weights);
+    } else if (word < scales + at.scales) {
+      from_ = given.scales + (word - scales);
+      step_ = given.scale_pitch;
+    }
+  }
 
-/// Writes a word of record `i`.
-template <class Link>
-TMAP_HOST_DEVICE void write_record(Link& link, const expert_arrays& at, const token_choices& given, std::uint32_t i,
-                                   const departing_record& of, std::uint32_t word) {
-  link.store(link.rank(), record_word(at, at.departing, i, word), word_of_record(at, given, i, of, word));
-}
+  /// Returns the word of record `i`.
+  TMAP_HOST_DEVICE std::uint32_t of(std::uint32_t i, const departing_record& record) const {
+    if (from_ == nullptr) return word_ < record::experts ? head_of_record(at_, i, record, word_) : value_;
+    const std::uint32_t value = from_[record.token * step_], first = record.rank * at_.experts;
+    if (!is_expert_) return value;
+    return value - first < at_.experts ? value - first : none;
+  }
+
+ private:
+  const expert_arrays& at_;
+  std::uint32_t word_;
+  std::uint64_t step_;  ///< words from one token's to the next
+  const std::uint32_t* from_{nullptr};
+  std::uint32_t value_{0};  ///< if no array has the word
+  bool is_expert_{false};
+};
 
 /// Writes the records, unless the last verdict in the window is a failure: others may then still
 /// read those that are there. Each warp writes a record, a word with each lane.
@@ -186,13 +212,15 @@ template <class Link>
 TMAP_HOST_DEVICE void write_records(Link& link, const expert_arrays& at, const token_choices& given,
                                     std::uint64_t departures, const worker& warp, const worker& lane) {
   const std::uint32_t me = link.rank();
-  if (verdict_of(link.load(me, offsetof(window_header, verdict))).status != peer_status::ok) return;
+  if (!is_success(link, offsetof(window_header, verdict))) return;
   share(warp, departures, [&](std::uint64_t i) {
     const std::uint32_t token = link.load(me, word_at(at.token_of_record, i));
     if (token >= at.tokens) return;  // no record
     const departing_record of{token, rank_of_record(link, at, i)};
     share(lane, record_words(at.k, at.scales), [&](std::uint64_t word) {
-      write_record(link, at, given, static_cast<std::uint32_t>(i), of, static_cast<std::uint32_t>(word));
+      const std::uint32_t value =
+          record_field(at, given, static_cast<std::uint32_t>(word)).of(static_cast<std::uint32_t>(i), of);
+      link.store(me, record_word(at, at.departing, i, static_cast<std::uint32_t>(word)), value);
     });
   });
 }
@@ -213,7 +241,7 @@ TMAP_HOST_DEVICE void take_record(Link& link, const expert_arrays& at, std::uint
 template <class Link>
 [[nodiscard]] TMAP_HOST_DEVICE std::uint32_t count_arrived(Link& link, const expert_arrays& at) {
   const std::uint32_t me = link.rank();
-  if (verdict_of(link.load(me, offsetof(window_header, verdict))).status != peer_status::ok) return 0;
+  if (!is_success(link, offsetof(window_header, verdict))) return 0;
   std::uint32_t total = 0;
   TMAP_KEEP_ROLLED
   for (std::uint32_t rank = 0; rank < link.ranks(); ++rank) total += link.load(me, word_at(at.arrived, rank));
@@ -270,13 +298,14 @@ TMAP_HOST_DEVICE void write_target(Link& link, const expert_arrays& at, std::uin
 
 /// Makes the list of rows to fetch, and that of the places of sums.
 template <class Link>
-TMAP_HOST_DEVICE void write_list(Link& link, const expert_arrays& at, const worker& thread) {
+TMAP_HOST_DEVICE void write_list(Link& link, const expert_arrays& at, const word_worker& mine) {
   const std::uint32_t words = entry_words(at.k), total = link.load(link.rank(), at.total);
-  share_loads(
-      thread, std::uint64_t{total} * words,
-      [&](std::uint64_t i) { return word_of_entry(link, at, i / words, static_cast<std::uint32_t>(i % words)); },
-      [&](std::uint64_t i, std::uint32_t value) { link.store(link.rank(), word_at(at.list, i), value); });
-  if (at.sum_bytes != 0) share(thread, total, [&](std::uint64_t i) { write_target(link, at, i); });
+  share_words(
+      mine, total, words, [&](std::uint32_t i, std::uint32_t word) { return word_of_entry(link, at, i, word); },
+      [&](std::uint32_t i, std::uint32_t word, std::uint32_t value) {
+        link.store(link.rank(), word_at(at.list, std::uint64_t{i} * words + word), value);
+      });
+  if (at.sum_bytes != 0) share(mine.thread(), total, [&](std::uint64_t i) { write_target(link, at, i); });
 }
 
 /// Writes how many results come home from each rank: one for each choice of each record, if it has

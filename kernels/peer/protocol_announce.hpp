@@ -41,8 +41,8 @@ struct exchange_request {
   std::uint64_t after{0};
   std::uint64_t outcome{0};  ///< the word that gets this call's verdict, too
   std::uint64_t lacking{0};  ///< the word that is not 0 if this rank has too little room
-  /// The call before announced this one, too (`announce_early`). The calls of other ranks need not
-  /// be so. It has no groups and lacks no room.
+  /// The call before announces this one, too, with what its `release` carries. The calls of other
+  /// ranks need not be so. It has no groups and lacks no room.
   bool is_announced{false};
   /// If an earlier call keeps this one from its beginning (`after`), this one counts all the same:
   /// some rank may have announced it. All ranks must have the same.
@@ -146,7 +146,7 @@ class slot_sender {
  public:
   /// `totals` has room for those of all ranks.
   TMAP_HOST_DEVICE slot_sender(Link& link, const exchange_request& request, std::uint32_t call, std::uint32_t* totals)
-      : link_(link), request_(request), call_(call), totals_(totals) {
+      : link_(link), request_(&request), call_(call), totals_(totals) {
     std::uint64_t all = 0;
     TMAP_KEEP_ROLLED
     for (std::uint32_t rank = 0; rank < link.ranks(); ++rank) {
@@ -162,13 +162,13 @@ class slot_sender {
 
   /// Stores the counts of the groups of all ranks, where there are several. A `release` comes next.
   TMAP_HOST_DEVICE void store_counts() {
-    if (request_.groups < 2) return;
-    const std::uint64_t own = counts_at(link_.ranks(), request_.groups, link_.rank());
+    if (request_->groups < 2) return;
+    const std::uint64_t own = counts_at(link_.ranks(), request_->groups, link_.rank());
     TMAP_KEEP_ROLLED
     for (std::uint32_t i = 0; i < link_.ranks(); ++i) {
       const std::uint32_t to = rank_in_turn(link_, i);
       TMAP_KEEP_ROLLED
-      for (std::uint32_t group = 0; group < request_.groups; ++group) {
+      for (std::uint32_t group = 0; group < request_->groups; ++group) {
         link_.store(to, word_at(own, group), rows(to, group));
       }
     }
@@ -188,41 +188,42 @@ class slot_sender {
     }
   }
 
+  /// Turns to the next call, which `is_announced`. Others may still read their slots of this one, but
+  /// not those of the call before, whose credits this rank has.
+  TMAP_HOST_DEVICE void go_on(const exchange_request& next) {
+    request_ = &next;
+    ++call_;
+    refusals_ = 0;
+    TMAP_KEEP_ROLLED
+    for (std::uint32_t rank = 0; rank < link_.ranks(); ++rank) totals_[rank] = 0;
+  }
+
   /// Returns whether this rank would send more rows than it has. If not, `totals` have all of them.
   TMAP_HOST_DEVICE bool has_bad_counts() const { return (refusals_ & refusal::bad_counts) != 0; }
 
  private:
   TMAP_HOST_DEVICE std::uint32_t rows(std::uint32_t rank, std::uint32_t group) {
-    return link_.load(link_.rank(), word_at(request_.splits, std::uint64_t{rank} * request_.groups + group));
+    return link_.load(link_.rank(), word_at(request_->splits, std::uint64_t{rank} * request_->groups + group));
   }
   TMAP_HOST_DEVICE std::uint32_t word(std::uint32_t number) const {
     switch (number) {
-      case slot::shape: return shape_of(request_);
-      case slot::capacity: return request_.capacity;
+      case slot::shape: return shape_of(*request_);
+      case slot::capacity: return request_->capacity;
       case slot::refusals: return refusals_;
-      case slot::rows_low: return static_cast<std::uint32_t>(request_.rows);
-      case slot::rows_high: return static_cast<std::uint32_t>(request_.rows >> 32);
-      case slot::sent_rows: return request_.sent_rows;
-      case slot::sent_pitch: return request_.sent_pitch;
+      case slot::rows_low: return static_cast<std::uint32_t>(request_->rows);
+      case slot::rows_high: return static_cast<std::uint32_t>(request_->rows >> 32);
+      case slot::sent_rows: return request_->sent_rows;
+      case slot::sent_pitch: return request_->sent_pitch;
       default: return number - slot::totals < link_.ranks() ? totals_[number - slot::totals] : 0;
     }
   }
 
   Link& link_;
-  const exchange_request& request_;
+  const exchange_request* request_;
   std::uint32_t call_;
   std::uint32_t refusals_;
   std::uint32_t* totals_;
 };
-
-/// Announces a call before the one before it has ended, with what the last `release` carries. Other
-/// ranks may still read their slots of that call, but not those of the call before, whose credits
-/// this rank has.
-template <class Link>
-TMAP_HOST_DEVICE void announce_early(Link& link, const exchange_request& request, std::uint32_t call) {
-  std::uint32_t totals[max_group_ranks];
-  slot_sender<Link>(link, request, call, totals).send(false);
-}
 
 /// Sends a slot to every rank. Its packets need no signal. They carry what this rank wrote before.
 /// The call after this one may be announced with it.
@@ -237,9 +238,12 @@ template <class Link>
   if (const peer_verdict free = await_credits_of(link, call - 1, deadline); free.status != peer_status::ok) return free;
   slots.store_counts();
   link.release();
-  slots.send(true);
-  if (next != nullptr) announce_early(link, *next, call + 1);
-  return {};
+  TMAP_KEEP_ROLLED
+  for (bool is_first = true;; is_first = false) {  // the code of the first slot is there for the second one
+    slots.send(is_first);
+    if (!is_first || next == nullptr) return {};
+    slots.go_on(*next);
+  }
 }
 
 }  // namespace tmap::kernels::peer

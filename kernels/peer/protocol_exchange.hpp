@@ -17,11 +17,11 @@ template <class Link, class Moves>
   if (request.block == 0 && !request.is_announced) {
     const peer_verdict told = announce(link, request, moves.next(), call, deadline);
     if (told.status != peer_status::ok) return told;
-  } else if (is_broken(link)) {
-    return {peer_status::broken};
   }
+  const bool is_over = is_broken(link);  // loads that follow do not wait for it
   const peer_verdict heard = await_announcements(link, request, call, deadline);
   if (heard.status != peer_status::ok) return heard;
+  if (is_over) return {peer_status::broken};
   const peer_verdict judged = judge(link, request);
   if (judged.status != peer_status::ok) return judged;
   link.proxy_fence();  // peers' rows were seen by waits, and are read by bulk copies

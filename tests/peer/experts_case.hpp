@@ -334,7 +334,7 @@ class experts_body {
       const kernels::peer::preparation work{in_.at, of(ids), records_of_one_block(link.rank()),
                                             rows_request(link.rank()).call, true};
       preparing_block block{*this, link};
-      const kernels::peer::worker mine{thread_, threads_};
+      const kernels::peer::word_worker mine{{thread_, threads_}, {0, 1}};
       kernels::peer::prepare(link, work, {mine, true, mine}, block, experts_deadline);
     }
     link.end_kernel();
@@ -380,7 +380,7 @@ class experts_body {
   void arrive(Link& link) const {
     write_choices(link, in_.at, {0, 1});
     sort_by_expert(link);
-    write_list(link, in_.at, {0, 1});
+    write_list(link, in_.at, {{0, 1}, {0, 1}});
   }
 
   /// Stands in for the sorts of `prepare`. The first thread alone sorts.
