@@ -92,25 +92,26 @@ struct word_worker {
   TMAP_HOST_DEVICE worker thread() const { return {warp.number * lane.count + lane.number, warp.count * lane.count}; }
 };
 
-/// Calls `use(i, word, load(i, word))` on this lane's share of so many items of `words` words. It
-/// loads words of several items before it uses the first one, so that they wait together. A block
-/// has few schedulers for its warps, so instructions count: no item takes a division.
-template <class Load, class Use>
-TMAP_HOST_DEVICE void share_words(const word_worker& mine, std::uint32_t items, std::uint32_t words, const Load& load,
-                                  const Use& use) {
+/// Moves words of this lane's share of so many items. `field_of(word)` returns what is the same for
+/// all items. Its `load(i)` returns the word of an item, and `use(i, value)` takes it. Words of
+/// several items are loaded before the first one is used, so that they wait together. Lanes that
+/// took different branches for each item would wait for each other: a field has none.
+template <class FieldOf>
+TMAP_HOST_DEVICE void share_words(const word_worker& mine, std::uint32_t items, std::uint32_t words,
+                                  const FieldOf& field_of) {
   constexpr std::uint32_t at_once = 5;
   const auto first_item = static_cast<std::uint32_t>(mine.warp.number);
   const auto step = static_cast<std::uint32_t>(mine.warp.count);
-  share(mine.lane, words, [&](std::uint64_t lane_word) {
-    const auto word = static_cast<std::uint32_t>(lane_word);
+  share(mine.lane, words, [&](std::uint64_t word) {
+    const auto field = field_of(static_cast<std::uint32_t>(word));
     TMAP_KEEP_ROLLED
     for (std::uint32_t first = first_item; first < items; first += at_once * step) {
       std::uint32_t values[at_once]{};
       for (std::uint32_t j = 0; j < at_once; ++j) {
-        if (first + j * step < items) values[j] = load(first + j * step, word);
+        if (first + j * step < items) values[j] = field.load(first + j * step);
       }
       for (std::uint32_t j = 0; j < at_once; ++j) {
-        if (first + j * step < items) use(first + j * step, word, values[j]);
+        if (first + j * step < items) field.use(first + j * step, values[j]);
       }
     }
   });
@@ -157,52 +158,50 @@ struct departing_record {
   std::uint32_t rank;
 };
 
-/// Returns a word of record `i` that no array has.
-TMAP_HOST_DEVICE inline std::uint32_t head_of_record(const expert_arrays& at, std::uint32_t i,
-                                                     const departing_record& of, std::uint32_t word) {
-  const std::uint64_t sum = at.returned + i * at.sum_bytes;
-  switch (word) {
-    case record::token: return of.token;
-    case record::sum_low: return static_cast<std::uint32_t>(sum);
-    default: return static_cast<std::uint32_t>(sum >> 32);
-  }
-}
-
-/// Makes one of the words of records. Words of all arrays take one load, so that the lanes of a
-/// warp wait together.
+/// Makes one of the words of records.
 class record_field {
  public:
   TMAP_HOST_DEVICE record_field(const expert_arrays& at, const token_choices& given, std::uint32_t word)
-      : at_(at), word_(word), step_(at.k) {
+      : at_(at), word_(word) {
     constexpr std::uint32_t one = 0x3f800000;
     const std::uint32_t weights = record::experts + at.k, scales = weights + at.k;
-    if (word < record::experts) return;
-    if (word < weights) {
-      is_expert_ = true;
-      from_ = reinterpret_cast<const std::uint32_t*>(given.ids) + (word - record::experts);
-    } else if (word < scales) {
-      value_ = one;
-      if (given.weights != nullptr) from_ = given.weights + (word - weights);
-    } else if (word < scales + at.scales) {
-      from_ = given.scales + (word - scales);
-      step_ = given.scale_pitch;
-    }
+    is_expert_ = record::experts <= word && word < weights;
+    const bool is_weight = weights <= word && word < scales;
+    if (is_expert_) take_from(reinterpret_cast<const std::uint32_t*>(given.ids) + (word - record::experts), at.k);
+    if (is_weight && given.weights != nullptr) take_from(given.weights + (word - weights), at.k);
+    if (scales <= word && word < scales + at.scales) take_from(given.scales + (word - scales), given.scale_pitch);
+    if (is_weight) value_ = one;
+    if (from_ == nullptr) from_ = reinterpret_cast<const std::uint32_t*>(given.ids);  // some word, to be left
   }
 
+  /// Returns what the word of a record with this token is made of.
+  [[nodiscard]] TMAP_HOST_DEVICE std::uint32_t load(std::uint32_t token) const { return from_[token * step_]; }
   /// Returns the word of record `i`.
-  TMAP_HOST_DEVICE std::uint32_t of(std::uint32_t i, const departing_record& record) const {
-    if (from_ == nullptr) return word_ < record::experts ? head_of_record(at_, i, record, word_) : value_;
-    const std::uint32_t value = from_[record.token * step_], first = record.rank * at_.experts;
-    if (!is_expert_) return value;
-    return value - first < at_.experts ? value - first : none;
+  [[nodiscard]] TMAP_HOST_DEVICE std::uint32_t finish(std::uint32_t i, const departing_record& record,
+                                                      std::uint32_t loaded) const {
+    const std::uint32_t expert = loaded - record.rank * at_.experts;
+    const std::uint64_t sum = at_.returned + i * at_.sum_bytes;
+    std::uint32_t made = is_loaded_ ? loaded : value_;
+    if (is_expert_) made = expert < at_.experts ? expert : none;
+    if (word_ == record::token) made = record.token;
+    if (word_ == record::sum_low) made = static_cast<std::uint32_t>(sum);
+    if (word_ == record::sum_high) made = static_cast<std::uint32_t>(sum >> 32);
+    return made;
   }
 
  private:
+  TMAP_HOST_DEVICE void take_from(const std::uint32_t* from, std::uint64_t step) {
+    from_ = from;
+    step_ = step;
+    is_loaded_ = true;
+  }
+
   const expert_arrays& at_;
   std::uint32_t word_;
-  std::uint64_t step_;  ///< words from one token's to the next
   const std::uint32_t* from_{nullptr};
+  std::uint64_t step_{0};   ///< words from one token's to the next
   std::uint32_t value_{0};  ///< if no array has the word
+  bool is_loaded_{false};
   bool is_expert_{false};
 };
 
@@ -218,24 +217,47 @@ TMAP_HOST_DEVICE void write_records(Link& link, const expert_arrays& at, const t
     if (token >= at.tokens) return;  // no record
     const departing_record of{token, rank_of_record(link, at, i)};
     share(lane, record_words(at.k, at.scales), [&](std::uint64_t word) {
-      const std::uint32_t value =
-          record_field(at, given, static_cast<std::uint32_t>(word)).of(static_cast<std::uint32_t>(i), of);
+      const record_field field(at, given, static_cast<std::uint32_t>(word));
+      const std::uint32_t value = field.finish(static_cast<std::uint32_t>(i), of, field.load(of.token));
       link.store(me, record_word(at, at.departing, i, static_cast<std::uint32_t>(word)), value);
     });
   });
 }
 
-/// Takes a word of record `i` of those that came, and makes choices of it.
+/// Takes one of the words of the records of a source, and makes choices of it.
 template <class Link>
-TMAP_HOST_DEVICE void take_record(Link& link, const expert_arrays& at, std::uint32_t i, std::uint32_t word,
-                                  std::uint32_t value) {
-  const std::uint32_t me = link.rank(), weights = record::experts + at.k, scales = weights + at.k;
-  const std::uint64_t first = std::uint64_t{i} * at.k;
-  link.store(me, record_word(at, at.arriving, i, word), value);
-  if (word < record::experts || word >= scales) return;
-  if (word >= weights) return link.store(me, word_at(at.weights, first + (word - weights)), value);
-  link.store(me, word_at(at.ids, first + (word - record::experts)), value < at.experts ? value : none);
-}
+class taken_field {
+ public:
+  /// They lie at `from` there, and the first one is number `first` here.
+  TMAP_HOST_DEVICE taken_field(Link& link, const expert_arrays& at, const row_place& from, std::uint32_t first,
+                               std::uint32_t word)
+      : link_(link), at_(at), from_(from), first_(first), word_(word) {
+    const std::uint32_t weights = record::experts + at.k, scales = weights + at.k;
+    is_expert_ = record::experts <= word && word < weights;
+    is_choice_ = record::experts <= word && word < scales;
+    choice_ = is_expert_ ? word_at(at.ids, word - record::experts) : word_at(at.weights, word - weights);
+  }
+
+  [[nodiscard]] TMAP_HOST_DEVICE std::uint32_t load(std::uint32_t i) const {
+    return link_.load(from_.rank, record_word(at_, from_.offset, i, word_));
+  }
+  TMAP_HOST_DEVICE void use(std::uint32_t i, std::uint32_t value) const {
+    const std::uint32_t me = link_.rank(), number = first_ + i;
+    link_.store(me, record_word(at_, at_.arriving, number, word_), value);
+    if (is_expert_ && value >= at_.experts) value = none;
+    if (is_choice_) link_.store(me, word_at(choice_, std::uint64_t{number} * at_.k), value);
+  }
+
+ private:
+  Link& link_;
+  const expert_arrays& at_;
+  row_place from_;
+  std::uint32_t first_;
+  std::uint32_t word_;
+  bool is_expert_;
+  bool is_choice_;
+  std::uint64_t choice_;  ///< the word of the first choice here
+};
 
 /// Returns how many records came: none unless the exchange of records ended well.
 template <class Link>
@@ -262,14 +284,31 @@ TMAP_HOST_DEVICE void write_choice(Link& link, const expert_arrays& at, std::uin
   link.store(me, word_at(at.ids, choice), id < at.experts ? id : none);
 }
 
-/// Returns a word of entry `i` of the list.
+/// Writes one of the words of the entries of the list.
 template <class Link>
-[[nodiscard]] TMAP_HOST_DEVICE std::uint32_t word_of_entry(Link& link, const expert_arrays& at, std::uint64_t i,
-                                                           std::uint32_t word) {
-  const std::uint64_t from =
-      word == 0 ? record_word(at, at.arriving, i, record::token) : word_at(at.places, i * at.k + word - 1);
-  return word <= at.k ? link.load(link.rank(), from) : none;
-}
+class entry_field {
+ public:
+  TMAP_HOST_DEVICE entry_field(Link& link, const expert_arrays& at, std::uint32_t word)
+      : link_(link), at_(at), word_(word), from_(record_word(at, at.arriving, 0, record::token)), step_(at.k) {
+    if (word == 0) step_ = record_words(at.k, at.scales);
+    if (0 < word && word <= at.k) from_ = word_at(at.places, word - 1);
+  }
+
+  [[nodiscard]] TMAP_HOST_DEVICE std::uint32_t load(std::uint32_t i) const {
+    return link_.load(link_.rank(), word_at(from_, std::uint64_t{i} * step_));
+  }
+  TMAP_HOST_DEVICE void use(std::uint32_t i, std::uint32_t value) const {
+    const std::uint64_t to = word_at(at_.list, std::uint64_t{i} * entry_words(at_.k) + word_);
+    link_.store(link_.rank(), to, word_ <= at_.k ? value : none);
+  }
+
+ private:
+  Link& link_;
+  const expert_arrays& at_;
+  std::uint32_t word_;
+  std::uint64_t from_;
+  std::uint32_t step_;  ///< words from one entry's to the next
+};
 
 /// Makes choices of the records that came.
 template <class Link>
@@ -300,11 +339,7 @@ TMAP_HOST_DEVICE void write_target(Link& link, const expert_arrays& at, std::uin
 template <class Link>
 TMAP_HOST_DEVICE void write_list(Link& link, const expert_arrays& at, const word_worker& mine) {
   const std::uint32_t words = entry_words(at.k), total = link.load(link.rank(), at.total);
-  share_words(
-      mine, total, words, [&](std::uint32_t i, std::uint32_t word) { return word_of_entry(link, at, i, word); },
-      [&](std::uint32_t i, std::uint32_t word, std::uint32_t value) {
-        link.store(link.rank(), word_at(at.list, std::uint64_t{i} * words + word), value);
-      });
+  share_words(mine, total, words, [&](std::uint32_t word) { return entry_field<Link>(link, at, word); });
   if (at.sum_bytes != 0) share(mine.thread(), total, [&](std::uint64_t i) { write_target(link, at, i); });
 }
 

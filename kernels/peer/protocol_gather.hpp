@@ -8,12 +8,6 @@
 
 namespace tmap::kernels::peer {
 
-/// Names where a row lies.
-struct row_place {
-  std::uint32_t rank;
-  std::uint64_t offset;  ///< in its window; 0: there is no such row
-};
-
 /// Names the rank and the row that an entry of a list names.
 struct listed_entry {
   std::uint32_t rank;

@@ -8,6 +8,12 @@
 
 namespace tmap::kernels::peer {
 
+/// Names where a row lies.
+struct row_place {
+  std::uint32_t rank;
+  std::uint64_t offset;  ///< in its window; 0: there is no such row
+};
+
 /// Reads words of slots. They may be read once `await_announcements` has returned ok.
 template <class Link>
 class announcements {

@@ -85,41 +85,43 @@ TMAP_HOST_DEVICE void clear_arrivals(Link& link, const expert_arrays& at, const 
   share(mine, at.arrivals * at.k, [&](std::uint64_t i) { link.store(link.rank(), word_at(at.ids, i), none); });
 }
 
-/// Writes the records in the order of `block`, unless the last verdict in the window is a failure:
-/// others may then still read those that are there.
+/// Writes one of the words of the records, in the order of `block`.
+template <class Link, class Block>
+struct departing_field {
+  Link& link;
+  const expert_arrays& at;
+  const Block& block;
+  record_field made;
+  std::uint32_t word;
+
+  [[nodiscard]] TMAP_HOST_DEVICE std::uint32_t load(std::uint32_t i) const { return made.load(block.record(i).token); }
+  TMAP_HOST_DEVICE void use(std::uint32_t i, std::uint32_t value) const {
+    link.store(link.rank(), record_word(at, at.departing, i, word), made.finish(i, block.record(i), value));
+  }
+};
+
+/// Writes the records, unless the last verdict in the window is a failure: others may then still
+/// read those that are there.
 template <class Link, class Block>
 TMAP_HOST_DEVICE void write_departing(Link& link, const preparation& work, const word_worker& mine,
                                       const Block& block) {
-  const std::uint32_t me = link.rank(), words = record_words(work.at.k, work.at.scales);
   if (!is_success(link, offsetof(window_header, verdict))) return;
-  share_words(
-      mine, block.records(), words,
-      [&](std::uint32_t i, std::uint32_t word) {
-        return record_field(work.at, work.given, word).of(i, block.record(i));
-      },
-      [&](std::uint32_t i, std::uint32_t word, std::uint32_t value) {
-        link.store(me, record_word(work.at, work.at.departing, i, word), value);
-      });
+  share_words(mine, block.records(), record_words(work.at.k, work.at.scales), [&](std::uint32_t word) {
+    return departing_field<Link, Block>{link, work.at, block, {work.at, work.given, word}, word};
+  });
 }
 
 /// Takes a lane's share of the records that all ranks have announced.
 template <class Link>
 TMAP_HOST_DEVICE void take_arriving(Link& link, const preparation& work, const word_worker& mine) {
-  const std::uint32_t words = record_words(work.at.k, work.at.scales);
   const announcements<Link> told(link, work.records);
   std::uint32_t first = 0;
   TMAP_KEEP_ROLLED
   for (std::uint32_t source = 0; source < link.ranks(); ++source) {
-    const std::uint64_t from = told.begin_at(source);
+    const row_place from{source, told.begin_at(source)};
     const std::uint32_t records = told.total(source, link.rank());
-    share_words(
-        mine, records, words,
-        [&](std::uint32_t i, std::uint32_t word) {
-          return link.load(source, word_at(from, std::uint64_t{i} * words + word));
-        },
-        [&](std::uint32_t i, std::uint32_t word, std::uint32_t value) {
-          take_record(link, work.at, first + i, word, value);
-        });
+    share_words(mine, records, record_words(work.at.k, work.at.scales),
+                [&](std::uint32_t word) { return taken_field<Link>(link, work.at, from, first, word); });
     first += records;
   }
 }
