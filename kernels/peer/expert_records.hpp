@@ -28,7 +28,13 @@ struct expert_arrays {
   std::uint64_t ids;               ///< [arrivals, k]: experts of this rank, or -1
   std::uint64_t weights;           ///< [arrivals, k]
   std::uint64_t places;            ///< [arrivals, k]: the row of each choice, or -1
-  std::uint64_t list;              ///< [arrivals] entries
+  std::uint64_t first_ids;         ///< [arrivals]: the first expert of each record that came, or -1
+  /// [arrivals]: the number of each record in the order by first expert, in which rows are fetched.
+  /// 0: in the order of the records.
+  std::uint64_t order;
+  std::uint64_t list;          ///< [arrivals] entries
+  std::uint32_t fetch_blocks;  ///< which share a list
+  pending_groups pending;      ///< experts of this rank
 
   // Of sums that come home.
   std::uint64_t returned;   ///< [departures] rows: gets the sum of each record that went
@@ -36,11 +42,12 @@ struct expert_arrays {
   std::uint64_t targets;    ///< [arrivals]: where the sum of each record that came goes, as `link.address`
 
   // Of results that come home one by one.
-  std::uint64_t departed;        ///< [ranks]: how many records went to each
-  std::uint64_t returned_lists;  ///< [departures]: the entry of each record in the list of its receiver
-  std::uint64_t return_list;     ///< [departures, k] entries of one place
-  std::uint64_t return_counts;   ///< [ranks]: how many of these entries name rows of each
-  std::uint64_t landed;          ///< [tokens, k]: the number of the choice if its result comes, or -1
+  std::uint64_t departed;         ///< [ranks]: how many records went to each
+  std::uint64_t sent_places;      ///< [arrivals, `place_words`]: `places` of the records, to send
+  std::uint64_t returned_places;  ///< [departures, `place_words`]: those of the records that went
+  std::uint64_t return_list;      ///< [departures, k] entries of one place
+  std::uint64_t return_count;     ///< how many entries these are
+  std::uint64_t landed;           ///< [tokens, k]: the number of the choice if its result comes, or -1
 };
 
 /// Names the words of a record. The first ones are the token, and where its sum goes in the window
@@ -54,6 +61,11 @@ inline constexpr std::uint32_t none = ~0u;
 
 TMAP_HOST_DEVICE constexpr std::uint32_t record_words(std::uint32_t k, std::uint32_t scales) {
   return (record::experts + 2 * k + scales + 3) / 4 * 4;
+}
+
+/// Returns the words in which the places of a record travel.
+TMAP_HOST_DEVICE constexpr std::uint32_t place_words(std::uint32_t k) {
+  return (k + 3) / 4 * 4;
 }
 
 /// Returns the offset of a word of record `i`.
@@ -217,17 +229,17 @@ TMAP_HOST_DEVICE void write_choice(Link& link, const expert_arrays& at, std::uin
   link.store(me, word_at(at.ids, choice), id < at.experts ? id : none);
 }
 
-/// Writes a word of entry `i` of the list.
+/// Returns the first expert of record `i` of those that came. A record without one, which no rank
+/// should send, goes with the last expert, so that each has its number.
 template <class Link>
-TMAP_HOST_DEVICE void write_entry(Link& link, const expert_arrays& at, std::uint64_t i, std::uint32_t word) {
-  const std::uint32_t me = link.rank();
-  std::uint32_t value = none;
-  if (word == 0) {
-    value = link.load(me, record_word(at, at.arriving, i, record::token));
-  } else if (word <= at.k) {
-    value = link.load(me, word_at(at.places, i * at.k + word - 1));
+[[nodiscard]] TMAP_HOST_DEVICE std::uint32_t first_expert(Link& link, const expert_arrays& at, std::uint64_t i) {
+  std::uint32_t first = at.experts - 1;
+  TMAP_KEEP_ROLLED
+  for (std::uint32_t j = 0; j < at.k; ++j) {
+    const std::uint32_t id = link.load(link.rank(), record_word(at, at.arriving, i, record::experts + j));
+    if (id < first) first = id;
   }
-  link.store(me, word_at(at.list, i * entry_words(at.k) + word), value);
+  return first;
 }
 
 /// Makes choices of the records that came.
@@ -236,6 +248,54 @@ TMAP_HOST_DEVICE void write_choices(Link& link, const expert_arrays& at, const w
   const std::uint32_t total = count_arrived(link, at);
   if (thread.number == 0) link.store(link.rank(), at.total, total);
   share(thread, std::uint64_t{at.arrivals} * at.k, [&](std::uint64_t i) { write_choice(link, at, i, total); });
+  share(thread, at.arrivals, [&](std::uint64_t i) {
+    link.store(link.rank(), word_at(at.first_ids, i), i < total ? first_expert(link, at, i) : none);
+  });
+}
+
+/// Returns the rank that record `i` of those that came is from.
+template <class Link>
+[[nodiscard]] TMAP_HOST_DEVICE std::uint32_t source_of_record(Link& link, const expert_arrays& at, std::uint64_t i) {
+  std::uint32_t source = 0;
+  TMAP_KEEP_ROLLED
+  for (std::uint64_t end = 0; source + 1 < link.ranks(); ++source) {
+    end += link.load(link.rank(), word_at(at.arrived, source));
+    if (i < end) break;
+  }
+  return source;
+}
+
+/// Returns a word of the entry of record `i`. In the order of the records no group ends early.
+template <class Link>
+[[nodiscard]] TMAP_HOST_DEVICE std::uint32_t word_of_entry(Link& link, const expert_arrays& at, std::uint32_t i,
+                                                           std::uint32_t word) {
+  const std::uint32_t me = link.rank();
+  switch (word) {
+    case entry_word::row: return link.load(me, record_word(at, at.arriving, i, record::token));
+    case entry_word::source: return source_of_record(link, at, i);
+    case entry_word::group: return at.order == 0 ? 0 : link.load(me, word_at(at.first_ids, i));
+    default:
+      return word < entry_word::places + at.k
+                 ? link.load(me, word_at(at.places, std::uint64_t{i} * at.k + word - entry_word::places))
+                 : none;
+  }
+}
+
+/// Writes a word of the entry of record `i`, of `total`.
+template <class Link>
+TMAP_HOST_DEVICE void write_entry(Link& link, const expert_arrays& at, std::uint32_t i, std::uint32_t total,
+                                  std::uint32_t word) {
+  const std::uint32_t number = at.order == 0 ? i : link.load(link.rank(), word_at(at.order, i));
+  const std::uint64_t place = place_in_list(number, total, at.fetch_blocks);
+  link.store(link.rank(), word_at(at.list, place * entry_words(at.k) + word), word_of_entry(link, at, i, word));
+}
+
+/// Writes a word of what record `i` returns: where its rows are.
+template <class Link>
+TMAP_HOST_DEVICE void write_sent_place(Link& link, const expert_arrays& at, std::uint64_t i, std::uint32_t word) {
+  const std::uint32_t me = link.rank();
+  const std::uint32_t place = word < at.k ? link.load(me, word_at(at.places, i * at.k + word)) : none;
+  link.store(me, word_at(at.sent_places, i * place_words(at.k) + word), place);
 }
 
 /// Writes where the sum of record `i` goes, of those that came.
@@ -244,32 +304,53 @@ TMAP_HOST_DEVICE void write_target(Link& link, const expert_arrays& at, std::uin
   const std::uint32_t me = link.rank();
   const auto word = [&](std::uint32_t number) { return link.load(me, record_word(at, at.arriving, i, number)); };
   const std::uint64_t offset = std::uint64_t{word(record::sum_high)} << 32 | word(record::sum_low);
-  std::uint32_t source = 0;
-  TMAP_KEEP_ROLLED
-  for (std::uint64_t end = 0; source + 1 < link.ranks(); ++source) {
-    end += link.load(me, word_at(at.arrived, source));
-    if (i < end) break;
-  }
-  const std::uint64_t target = link.address(source, offset);
+  const std::uint64_t target = link.address(source_of_record(link, at, i), offset);
   link.store(me, word_at(at.targets, 2 * i), static_cast<std::uint32_t>(target));
   link.store(me, word_at(at.targets, 2 * i + 1), static_cast<std::uint32_t>(target >> 32));
 }
 
-/// Makes the list of rows to fetch, and that of the places of sums.
+/// Makes the list of rows to fetch, and that of the places of sums or results. From now on others
+/// may wait for rows.
 template <class Link>
 TMAP_HOST_DEVICE void write_list(Link& link, const expert_arrays& at, const worker& thread) {
-  const std::uint32_t words = entry_words(at.k), total = link.load(link.rank(), at.total);
-  share(thread, std::uint64_t{total} * words,
-        [&](std::uint64_t i) { write_entry(link, at, i / words, static_cast<std::uint32_t>(i % words)); });
-  if (at.sum_bytes != 0) share(thread, total, [&](std::uint64_t i) { write_target(link, at, i); });
+  const std::uint32_t total = link.load(link.rank(), at.total);
+  const auto share_words = [&](std::uint32_t words, const auto& use) {
+    share(thread, std::uint64_t{total} * words,
+          [&](std::uint64_t i) { use(static_cast<std::uint32_t>(i / words), static_cast<std::uint32_t>(i % words)); });
+  };
+  share_words(entry_words(at.k), [&](std::uint32_t i, std::uint32_t word) { write_entry(link, at, i, total, word); });
+  if (at.sum_bytes != 0) {
+    share(thread, total, [&](std::uint64_t i) { write_target(link, at, i); });
+  } else {
+    share_words(place_words(at.k), [&](std::uint32_t i, std::uint32_t word) { write_sent_place(link, at, i, word); });
+  }
+  if (at.pending.words == 0) return;
+  share(thread, at.pending.groups + 1, [&](std::uint64_t group) {
+    link.store_at(at.pending.word(static_cast<std::uint32_t>(group)), 0 - at.fetch_blocks);
+  });
 }
 
-/// Writes how many results come home from each rank: one for each choice of each record, if it has
-/// a row there.
+/// Returns how many entries results have that come home: one for each choice of each record.
 template <class Link>
-TMAP_HOST_DEVICE void write_return_count(Link& link, const expert_arrays& at, std::uint32_t rank) {
-  const std::uint32_t records = link.load(link.rank(), word_at(at.departed, rank));
-  link.store(link.rank(), word_at(at.return_counts, rank), records * at.k);
+[[nodiscard]] TMAP_HOST_DEVICE std::uint32_t count_returns(Link& link, const expert_arrays& at) {
+  std::uint32_t records = 0;
+  TMAP_KEEP_ROLLED
+  for (std::uint32_t rank = 0; rank < link.ranks(); ++rank) {
+    records += link.load(link.rank(), word_at(at.departed, rank));
+  }
+  return records * at.k;
+}
+
+/// Writes entry `number` of the results that come home, of `total`.
+template <class Link>
+TMAP_HOST_DEVICE void write_return_entry(Link& link, const expert_arrays& at, std::uint32_t number, std::uint32_t total,
+                                         std::uint32_t row, std::uint32_t choice) {
+  const std::uint32_t me = link.rank();
+  const std::uint64_t entry = std::uint64_t{place_in_list(number, total, at.fetch_blocks)} * entry_words(1);
+  link.store(me, word_at(at.return_list, entry + entry_word::row), row);
+  link.store(me, word_at(at.return_list, entry + entry_word::source), rank_of_record(link, at, number / at.k));
+  link.store(me, word_at(at.return_list, entry + entry_word::group), 0);
+  link.store(me, word_at(at.return_list, entry + entry_word::places), choice);
 }
 
 /// Writes the entries of a choice of this rank's tokens, one for each record of its token. One of
@@ -277,19 +358,25 @@ TMAP_HOST_DEVICE void write_return_count(Link& link, const expert_arrays& at, st
 template <class Link>
 TMAP_HOST_DEVICE void write_return(Link& link, const expert_arrays& at, std::uint32_t choice) {
   const std::uint32_t me = link.rank(), first = choice / at.k * at.k, number = choice % at.k;
+  const std::uint32_t total = count_returns(link, at);
   std::uint32_t landed = none;
   TMAP_KEEP_ROLLED
   for (std::uint32_t j = 0; j < at.k; ++j) {
     const std::uint32_t i = link.load(me, word_at(at.record_of_choice, first + j));
     if (i == none) continue;
-    const std::uint64_t told = std::uint64_t{i} * entry_words(at.k) + 1 + number;
-    const std::uint32_t row = link.load(me, word_at(at.returned_lists, told));
-    const std::uint64_t entry = (std::uint64_t{i} * at.k + number) * entry_words(1);
-    link.store(me, word_at(at.return_list, entry), row);
-    link.store(me, word_at(at.return_list, entry + 1), choice);
+    const std::uint32_t row = link.load(me, word_at(at.returned_places, std::uint64_t{i} * place_words(at.k) + number));
+    write_return_entry(link, at, i * at.k + number, total, row, choice);
     if (row != none) landed = choice;
   }
   link.store(me, word_at(at.landed, choice), landed);
+}
+
+/// Makes the list of results to fetch home.
+template <class Link>
+TMAP_HOST_DEVICE void write_returns(Link& link, const expert_arrays& at, const worker& thread) {
+  if (thread.number == 0) link.store(link.rank(), at.return_count, count_returns(link, at));
+  share(thread, std::uint64_t{at.tokens} * at.k,
+        [&](std::uint64_t choice) { write_return(link, at, static_cast<std::uint32_t>(choice)); });
 }
 
 }  // namespace tmap::kernels::peer
