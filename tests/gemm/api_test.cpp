@@ -218,6 +218,8 @@ TEST(grouped_row_arguments, rows_by_index) {
   };
   rows_refuse("a_row_count", [](auto& p) { p.a_row_count = 7; });
   index_refuses("a_rows", [](auto& p) { p.a_rows = somewhere<std::int32_t>(2); });
+  index_refuses("pending", [](auto& p) { p.pending = somewhere<std::uint32_t>(4); });
+  rows_refuse("pending", [](auto& p) { p.pending = somewhere<std::uint32_t>(2); });
   index_refuses("a_row_count", [](auto& p) { p.a_row_count = 0; });
   index_refuses("a_row_count", [](auto& p) { p.a_row_count = max_extent + 1; });
   index_refuses("a_layout", [](auto& p) {
