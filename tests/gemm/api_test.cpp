@@ -384,6 +384,7 @@ void expect_run_refused(const Problem& problem) {
   };
   const address_window window{0, ~std::uint64_t{0}};
   refused("choices.plan", [](run& r) { r.choices.plan = plan_count(); });
+  refused("choices.blocks", [](run& r) { r.choices.blocks = 1; });
   refused("statuses", [](run& r) { r.statuses = somewhere<group_status>(2); });
   refused("header", [](run& r) { r.header = somewhere<batch_header>(8); });
   refused("check", [](run& r) { r.check = static_cast<fault_check>(3); });

@@ -180,9 +180,6 @@ cudaError_t __wrap_cudaGetDriverEntryPointByVersion(const char* symbol, void** f
     *found = *function == nullptr ? cudaDriverEntryPointSymbolNotFound : cudaDriverEntryPointSuccess;
   });
 }
-cudaError_t __wrap_cudaEventRecord(cudaEvent_t, cudaStream_t) {
-  return call("cudaEventRecord");
-}
 cudaError_t __wrap_cudaFuncGetAttributes(cudaFuncAttributes* attributes, const void*) {
   return call("cudaFuncGetAttributes", [&] { *attributes = {}; });
 }
