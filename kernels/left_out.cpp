@@ -200,6 +200,11 @@ cudaError_t launch_exchange(const peer_memory_ref&, const peer::exchange_request
   return left_out;
 }
 
+cudaError_t launch_exchange_and_announce(const peer_memory_ref&, const peer::exchange_request&,
+                                         const peer::exchange_request&, std::uint64_t, cudaStream_t) {
+  return left_out;
+}
+
 cudaError_t launch_pack_parcels(const peer_memory_ref&, const peer::exchange_request&, const peer::parcel_layout&,
                                 cudaStream_t) {
   return left_out;

@@ -38,6 +38,11 @@ cudaError_t load_peer_kernels();
 cudaError_t launch_exchange(const peer_memory_ref& window, const peer::exchange_request& request,
                             std::uint64_t patience, cudaStream_t stream);
 
+/// Does the same. It announces the call after it, too, if that `is_announced`.
+cudaError_t launch_exchange_and_announce(const peer_memory_ref& window, const peer::exchange_request& request,
+                                         const peer::exchange_request& next, std::uint64_t patience,
+                                         cudaStream_t stream);
+
 /// Packs the parcels of an exchange by `request.blocks` blocks. The launch sets `request.block`.
 cudaError_t launch_pack_parcels(const peer_memory_ref& window, const peer::exchange_request& request,
                                 const peer::parcel_layout& at, cudaStream_t stream);

@@ -21,7 +21,8 @@ using device::tile_barrier;
 /// threads of a block, if there are any, store rows that bulk copies cannot store.
 __global__ void __launch_bounds__(peer::leading_threads + peer::most_crew_threads)
     exchange_kernel(const __grid_constant__ peer_memory_ref window,
-                    const __grid_constant__ peer::exchange_request given, std::uint64_t patience) {
+                    const __grid_constant__ peer::exchange_request given,
+                    const __grid_constant__ peer::exchange_request next, std::uint64_t patience) {
   extern __shared__ __align__(128) unsigned char staging[];
   __shared__ tile_barrier gets[peer::pull_sets];
   __shared__ peer::row_crew crew;
@@ -39,7 +40,7 @@ __global__ void __launch_bounds__(peer::leading_threads + peer::most_crew_thread
   request.block = blockIdx.x;
   request.blocks = gridDim.x;
   peer::crew_link link(window, staging, gets, crew, taken);
-  static_cast<void>(peer::exchange(link, request, link.now() + patience));
+  static_cast<void>(peer::exchange(link, request, link.now() + patience, next));
   link.dismiss();
 }
 
@@ -82,8 +83,14 @@ cudaError_t load_peer_kernels() {
 
 cudaError_t launch_exchange(const peer_memory_ref& window, const peer::exchange_request& request,
                             std::uint64_t patience, cudaStream_t stream) {
+  return launch_exchange_and_announce(window, request, {}, patience, stream);
+}
+
+cudaError_t launch_exchange_and_announce(const peer_memory_ref& window, const peer::exchange_request& request,
+                                         const peer::exchange_request& next, std::uint64_t patience,
+                                         cudaStream_t stream) {
   const launch_size size{request.blocks, threads_of(request), request.stages * request.staging_bytes};
-  return launch_behind(exchange_kernel, size, stream, window, request, patience);
+  return launch_behind(exchange_kernel, size, stream, window, request, next, patience);
 }
 
 cudaError_t launch_await_credits(const peer_memory_ref& window, std::uint64_t patience, cudaStream_t stream) {

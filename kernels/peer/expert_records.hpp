@@ -32,9 +32,9 @@ struct expert_arrays {
   /// [arrivals]: the number of each record in the order by first expert, in which rows are fetched.
   /// 0: in the order of the records.
   std::uint64_t order;
-  std::uint64_t list;          ///< [arrivals] entries
-  std::uint32_t fetch_blocks;  ///< which share a list
-  pending_groups pending;      ///< experts of this rank
+  std::uint64_t list;        ///< [arrivals] entries
+  std::uint32_t list_parts;  ///< blocks that take turns in the list, or 1: it is in order
+  pending_groups pending;    ///< experts of this rank
 
   // Of sums that come home.
   std::uint64_t returned;   ///< [departures] rows: gets the sum of each record that went
@@ -95,6 +95,39 @@ TMAP_HOST_DEVICE void share(const worker& mine, std::uint64_t items, const Use& 
   for (std::uint64_t i = mine.number; i < items; i += mine.count) use(i);
 }
 
+/// Names a lane of a warp among those that share items of several words: warps share the items, and
+/// lanes their words.
+struct word_worker {
+  worker warp;
+  worker lane;
+
+  TMAP_HOST_DEVICE worker thread() const { return {warp.number * lane.count + lane.number, warp.count * lane.count}; }
+};
+
+/// Calls `use(i, word, load(i, word))` on this lane's share of so many items of `words` words. It
+/// loads words of several items before it uses the first one, so that they wait together. A block
+/// has few schedulers for its warps, so instructions count: no item takes a division.
+template <class Load, class Use>
+TMAP_HOST_DEVICE void share_words(const word_worker& mine, std::uint32_t items, std::uint32_t words, const Load& load,
+                                  const Use& use) {
+  constexpr std::uint32_t at_once = 5;
+  const auto first_item = static_cast<std::uint32_t>(mine.warp.number);
+  const auto step = static_cast<std::uint32_t>(mine.warp.count);
+  share(mine.lane, words, [&](std::uint64_t lane_word) {
+    const auto word = static_cast<std::uint32_t>(lane_word);
+    TMAP_KEEP_ROLLED
+    for (std::uint32_t first = first_item; first < items; first += at_once * step) {
+      std::uint32_t values[at_once]{};
+      for (std::uint32_t j = 0; j < at_once; ++j) {
+        if (first + j * step < items) values[j] = load(first + j * step, word);
+      }
+      for (std::uint32_t j = 0; j < at_once; ++j) {
+        if (first + j * step < items) use(first + j * step, word, values[j]);
+      }
+    }
+  });
+}
+
 /// Returns the rank of a choice of this rank's tokens. None: it has no expert, or an earlier choice
 /// of its token goes to the same rank.
 template <class Link>
@@ -143,37 +176,47 @@ TMAP_HOST_DEVICE inline std::uint32_t head_of_record(const expert_arrays& at, st
   switch (word) {
     case record::token: return of.token;
     case record::sum_low: return static_cast<std::uint32_t>(sum);
-    case record::sum_high: return static_cast<std::uint32_t>(sum >> 32);
-    default: return 0;
+    default: return static_cast<std::uint32_t>(sum >> 32);
   }
 }
 
-/// Returns a word of record `i`. Words of all arrays take one load, so that the lanes of a warp
-/// wait together.
-TMAP_HOST_DEVICE inline std::uint32_t word_of_record(const expert_arrays& at, const token_choices& given,
-                                                     std::uint32_t i, const departing_record& of, std::uint32_t word) {
-  constexpr std::uint32_t one = 0x3f800000;
-  const std::uint32_t token = of.token;
-  const std::uint32_t weights = record::experts + at.k, scales = weights + at.k;
-  const std::uint64_t first = std::uint64_t{token} * at.k;
-  const bool is_expert = record::experts <= word && word < weights;
-  const bool is_weight = weights <= word && word < scales;
-  const std::uint32_t* from = nullptr;
-  if (is_expert) from = reinterpret_cast<const std::uint32_t*>(given.ids) + first + (word - record::experts);
-  if (is_weight && given.weights != nullptr) from = given.weights + first + (word - weights);
-  if (scales <= word && word < scales + at.scales) from = given.scales + token * given.scale_pitch + (word - scales);
-  if (from == nullptr) return is_weight ? one : head_of_record(at, i, of, word);
-  const std::uint32_t value = *from;
-  if (!is_expert) return value;
-  return value / at.experts == of.rank ? value % at.experts : none;
-}
+/// Makes one of the words of records. Words of all arrays take one load, so that the lanes of a
+/// warp wait together.
+class record_field {
+ public:
+  TMAP_HOST_DEVICE record_field(const expert_arrays& at, const token_choices& given, std::uint32_t word)
+      : at_(at), word_(word), step_(at.k) {
+    constexpr std::uint32_t one = 0x3f800000;
+    const std::uint32_t weights = record::experts + at.k, scales = weights + at.k;
+    if (word < record::experts) return;
+    if (word < weights) {
+      is_expert_ = true;
+      from_ = reinterpret_cast<const std::uint32_t*>(given.ids) + (word - record::experts);
+    } else if (word < scales) {
+      value_ = one;
+      if (given.weights != nullptr) from_ = given.weights + (word - weights);
+    } else if (word < scales + at.scales) {
+      from_ = given.scales + (word - scales);
+      step_ = given.scale_pitch;
+    }
+  }
 
-/// Writes a word of record `i`.
-template <class Link>
-TMAP_HOST_DEVICE void write_record(Link& link, const expert_arrays& at, const token_choices& given, std::uint32_t i,
-                                   const departing_record& of, std::uint32_t word) {
-  link.store(link.rank(), record_word(at, at.departing, i, word), word_of_record(at, given, i, of, word));
-}
+  /// Returns the word of record `i`.
+  TMAP_HOST_DEVICE std::uint32_t of(std::uint32_t i, const departing_record& record) const {
+    if (from_ == nullptr) return word_ < record::experts ? head_of_record(at_, i, record, word_) : value_;
+    const std::uint32_t value = from_[record.token * step_], first = record.rank * at_.experts;
+    if (!is_expert_) return value;
+    return value - first < at_.experts ? value - first : none;
+  }
+
+ private:
+  const expert_arrays& at_;
+  std::uint32_t word_;
+  std::uint64_t step_;  ///< words from one token's to the next
+  const std::uint32_t* from_{nullptr};
+  std::uint32_t value_{0};  ///< if no array has the word
+  bool is_expert_{false};
+};
 
 /// Writes the records, unless the last verdict in the window is a failure: others may then still
 /// read those that are there. Each warp writes a record, a word with each lane.
@@ -181,13 +224,15 @@ template <class Link>
 TMAP_HOST_DEVICE void write_records(Link& link, const expert_arrays& at, const token_choices& given,
                                     std::uint64_t departures, const worker& warp, const worker& lane) {
   const std::uint32_t me = link.rank();
-  if (verdict_of(link.load(me, offsetof(window_header, verdict))).status != peer_status::ok) return;
+  if (!is_success(link, offsetof(window_header, verdict))) return;
   share(warp, departures, [&](std::uint64_t i) {
     const std::uint32_t token = link.load(me, word_at(at.token_of_record, i));
     if (token >= at.tokens) return;  // no record
     const departing_record of{token, rank_of_record(link, at, i)};
     share(lane, record_words(at.k, at.scales), [&](std::uint64_t word) {
-      write_record(link, at, given, static_cast<std::uint32_t>(i), of, static_cast<std::uint32_t>(word));
+      const std::uint32_t value =
+          record_field(at, given, static_cast<std::uint32_t>(word)).of(static_cast<std::uint32_t>(i), of);
+      link.store(me, record_word(at, at.departing, i, static_cast<std::uint32_t>(word)), value);
     });
   });
 }
@@ -208,7 +253,7 @@ TMAP_HOST_DEVICE void take_record(Link& link, const expert_arrays& at, std::uint
 template <class Link>
 [[nodiscard]] TMAP_HOST_DEVICE std::uint32_t count_arrived(Link& link, const expert_arrays& at) {
   const std::uint32_t me = link.rank();
-  if (verdict_of(link.load(me, offsetof(window_header, verdict))).status != peer_status::ok) return 0;
+  if (!is_success(link, offsetof(window_header, verdict))) return 0;
   std::uint32_t total = 0;
   TMAP_KEEP_ROLLED
   for (std::uint32_t rank = 0; rank < link.ranks(); ++rank) total += link.load(me, word_at(at.arrived, rank));
@@ -265,37 +310,22 @@ template <class Link>
   return source;
 }
 
+/// Returns the place of choice `j` of record `i`, of those that came. There is none from `k` on.
+template <class Link>
+[[nodiscard]] TMAP_HOST_DEVICE std::uint32_t place_of_record(Link& link, const expert_arrays& at, std::uint32_t i,
+                                                             std::uint32_t j) {
+  return j < at.k ? link.load(link.rank(), word_at(at.places, std::uint64_t{i} * at.k + j)) : none;
+}
+
 /// Returns a word of the entry of record `i`. In the order of the records no group ends early.
 template <class Link>
 [[nodiscard]] TMAP_HOST_DEVICE std::uint32_t word_of_entry(Link& link, const expert_arrays& at, std::uint32_t i,
                                                            std::uint32_t word) {
-  const std::uint32_t me = link.rank();
-  switch (word) {
-    case entry_word::row: return link.load(me, record_word(at, at.arriving, i, record::token));
-    case entry_word::source: return source_of_record(link, at, i);
-    case entry_word::group: return at.order == 0 ? 0 : link.load(me, word_at(at.first_ids, i));
-    default:
-      return word < entry_word::places + at.k
-                 ? link.load(me, word_at(at.places, std::uint64_t{i} * at.k + word - entry_word::places))
-                 : none;
-  }
-}
-
-/// Writes a word of the entry of record `i`, of `total`.
-template <class Link>
-TMAP_HOST_DEVICE void write_entry(Link& link, const expert_arrays& at, std::uint32_t i, std::uint32_t total,
-                                  std::uint32_t word) {
-  const std::uint32_t number = at.order == 0 ? i : link.load(link.rank(), word_at(at.order, i));
-  const std::uint64_t place = place_in_list(number, total, at.fetch_blocks);
-  link.store(link.rank(), word_at(at.list, place * entry_words(at.k) + word), word_of_entry(link, at, i, word));
-}
-
-/// Writes a word of what record `i` returns: where its rows are.
-template <class Link>
-TMAP_HOST_DEVICE void write_sent_place(Link& link, const expert_arrays& at, std::uint64_t i, std::uint32_t word) {
-  const std::uint32_t me = link.rank();
-  const std::uint32_t place = word < at.k ? link.load(me, word_at(at.places, i * at.k + word)) : none;
-  link.store(me, word_at(at.sent_places, i * place_words(at.k) + word), place);
+  if (word == entry_word::source) return source_of_record(link, at, i);
+  if (word == entry_word::group && at.order == 0) return 0;
+  if (word >= entry_word::places) return place_of_record(link, at, i, word - entry_word::places);
+  const bool is_row = word == entry_word::row;
+  return link.load(link.rank(), is_row ? record_word(at, at.arriving, i, record::token) : word_at(at.first_ids, i));
 }
 
 /// Writes where the sum of record `i` goes, of those that came.
@@ -312,71 +342,30 @@ TMAP_HOST_DEVICE void write_target(Link& link, const expert_arrays& at, std::uin
 /// Makes the list of rows to fetch, and that of the places of sums or results. From now on others
 /// may wait for rows.
 template <class Link>
-TMAP_HOST_DEVICE void write_list(Link& link, const expert_arrays& at, const worker& thread) {
-  const std::uint32_t total = link.load(link.rank(), at.total);
-  const auto share_words = [&](std::uint32_t words, const auto& use) {
-    share(thread, std::uint64_t{total} * words,
-          [&](std::uint64_t i) { use(static_cast<std::uint32_t>(i / words), static_cast<std::uint32_t>(i % words)); });
-  };
-  share_words(entry_words(at.k), [&](std::uint32_t i, std::uint32_t word) { write_entry(link, at, i, total, word); });
+TMAP_HOST_DEVICE void write_list(Link& link, const expert_arrays& at, const word_worker& mine) {
+  const std::uint32_t me = link.rank(), total = link.load(me, at.total);
+  const list_deal deal{total, at.list_parts};
+  share_words(
+      mine, total, entry_words(at.k),
+      [&](std::uint32_t i, std::uint32_t word) { return word_of_entry(link, at, i, word); },
+      [&](std::uint32_t i, std::uint32_t word, std::uint32_t value) {
+        const std::uint32_t number = at.order == 0 ? i : link.load(me, word_at(at.order, i));
+        link.store(me, word_at(at.list, std::uint64_t{deal.place(number)} * entry_words(at.k) + word), value);
+      });
   if (at.sum_bytes != 0) {
-    share(thread, total, [&](std::uint64_t i) { write_target(link, at, i); });
+    share(mine.thread(), total, [&](std::uint64_t i) { write_target(link, at, i); });
   } else {
-    share_words(place_words(at.k), [&](std::uint32_t i, std::uint32_t word) { write_sent_place(link, at, i, word); });
+    share_words(
+        mine, total, place_words(at.k),
+        [&](std::uint32_t i, std::uint32_t word) { return place_of_record(link, at, i, word); },
+        [&](std::uint32_t i, std::uint32_t word, std::uint32_t value) {
+          link.store(me, word_at(at.sent_places, std::uint64_t{i} * place_words(at.k) + word), value);
+        });
   }
   if (at.pending.words == 0) return;
-  share(thread, at.pending.groups + 1, [&](std::uint64_t group) {
-    link.store_at(at.pending.word(static_cast<std::uint32_t>(group)), 0 - at.fetch_blocks);
+  share(mine.thread(), at.pending.groups + 1, [&](std::uint64_t group) {
+    link.store_at(at.pending.word(static_cast<std::uint32_t>(group)), 0 - at.pending.blocks);
   });
-}
-
-/// Returns how many entries results have that come home: one for each choice of each record.
-template <class Link>
-[[nodiscard]] TMAP_HOST_DEVICE std::uint32_t count_returns(Link& link, const expert_arrays& at) {
-  std::uint32_t records = 0;
-  TMAP_KEEP_ROLLED
-  for (std::uint32_t rank = 0; rank < link.ranks(); ++rank) {
-    records += link.load(link.rank(), word_at(at.departed, rank));
-  }
-  return records * at.k;
-}
-
-/// Writes entry `number` of the results that come home, of `total`.
-template <class Link>
-TMAP_HOST_DEVICE void write_return_entry(Link& link, const expert_arrays& at, std::uint32_t number, std::uint32_t total,
-                                         std::uint32_t row, std::uint32_t choice) {
-  const std::uint32_t me = link.rank();
-  const std::uint64_t entry = std::uint64_t{place_in_list(number, total, at.fetch_blocks)} * entry_words(1);
-  link.store(me, word_at(at.return_list, entry + entry_word::row), row);
-  link.store(me, word_at(at.return_list, entry + entry_word::source), rank_of_record(link, at, number / at.k));
-  link.store(me, word_at(at.return_list, entry + entry_word::group), 0);
-  link.store(me, word_at(at.return_list, entry + entry_word::places), choice);
-}
-
-/// Writes the entries of a choice of this rank's tokens, one for each record of its token. One of
-/// them at most has a row: it is fetched to the place of the choice.
-template <class Link>
-TMAP_HOST_DEVICE void write_return(Link& link, const expert_arrays& at, std::uint32_t choice) {
-  const std::uint32_t me = link.rank(), first = choice / at.k * at.k, number = choice % at.k;
-  const std::uint32_t total = count_returns(link, at);
-  std::uint32_t landed = none;
-  TMAP_KEEP_ROLLED
-  for (std::uint32_t j = 0; j < at.k; ++j) {
-    const std::uint32_t i = link.load(me, word_at(at.record_of_choice, first + j));
-    if (i == none) continue;
-    const std::uint32_t row = link.load(me, word_at(at.returned_places, std::uint64_t{i} * place_words(at.k) + number));
-    write_return_entry(link, at, i * at.k + number, total, row, choice);
-    if (row != none) landed = choice;
-  }
-  link.store(me, word_at(at.landed, choice), landed);
-}
-
-/// Makes the list of results to fetch home.
-template <class Link>
-TMAP_HOST_DEVICE void write_returns(Link& link, const expert_arrays& at, const worker& thread) {
-  if (thread.number == 0) link.store(link.rank(), at.return_count, count_returns(link, at));
-  share(thread, std::uint64_t{at.tokens} * at.k,
-        [&](std::uint64_t choice) { write_return(link, at, static_cast<std::uint32_t>(choice)); });
 }
 
 }  // namespace tmap::kernels::peer

@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "kernels/load_kernel.hpp"
-#include "kernels/peer/expert_records.hpp"
+#include "kernels/peer/expert_returns.hpp"
 #include "kernels/peer/plain_launch.hpp"
 #include "kernels/peer_launch.hpp"
 
@@ -82,7 +82,7 @@ __global__ void __launch_bounds__(plan_threads)
     write_list_kernel(const __grid_constant__ peer_memory_ref window, const __grid_constant__ dispatch_work work) {
   wait_for_kernel_before();
   peer_link link(window);
-  peer::write_list(link, work.at, thread_of_grid());
+  peer::write_list(link, work.at, {warp_of(thread_of_grid()), lane_of_warp()});
   if (work.row_scales == nullptr) return;
   const std::uint32_t total = link.load(link.rank(), work.at.total);
   peer::share(thread_of_grid(), std::uint64_t{total} * work.at.scales, [&](std::uint64_t i) {
@@ -158,8 +158,8 @@ cudaError_t launch_write_choices(const dispatch_call& call) {
 }
 
 cudaError_t launch_write_list(const dispatch_call& call) {
-  const std::uint32_t words = std::max(peer::entry_words(call.at.k), call.at.scales);
-  return launch_items(write_list_kernel, call, std::uint64_t{call.at.arrivals} * words);
+  const std::uint32_t threads = std::max(device::warp_lanes, call.at.scales);  // of an entry
+  return launch_items(write_list_kernel, call, std::uint64_t{call.at.arrivals} * threads);
 }
 
 cudaError_t launch_write_returns(const dispatch_call& call) {

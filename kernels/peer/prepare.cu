@@ -22,18 +22,17 @@ struct prepare_work {
 
 using rank_sort = peer::rank_sort<sort_warps>;
 
-/// Holds what the first thread and those that take records share. The other threads of the first
-/// warp do not take any: they cannot wait while the first one goes on.
+/// Holds what the first thread and those that take records share. The first warp does not take any:
+/// its other threads cannot wait while the first one goes on.
 struct prepare_team {
   device::tile_barrier begun, done;
   bool has_work;
 
   static constexpr std::uint32_t others = sort_threads - device::warp_lanes;
   static __device__ peer::preparing_thread thread() {
-    const bool leads = threadIdx.x == 0;
-    return {{threadIdx.x, sort_threads},
-            leads || threadIdx.x >= device::warp_lanes,
-            {leads ? 0 : threadIdx.x - device::warp_lanes + 1, others + 1}};
+    const std::uint32_t warp = threadIdx.x / device::warp_lanes;
+    const peer::worker lane{threadIdx.x % device::warp_lanes, device::warp_lanes};
+    return {{{warp, sort_warps}, lane}, warp != 0, {{warp - 1, sort_warps - 1}, lane}};
   }
   /// All threads call it, and synchronise before they use it.
   __device__ void init() {

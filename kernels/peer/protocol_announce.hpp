@@ -41,6 +41,12 @@ struct exchange_request {
   std::uint64_t after{0};
   std::uint64_t outcome{0};  ///< the word that gets this call's verdict, too
   std::uint64_t lacking{0};  ///< the word that is not 0 if this rank has too little room
+  /// The call before announces this one, too, with what its `release` carries. The calls of other
+  /// ranks need not be so. It has no groups and lacks no room.
+  bool is_announced{false};
+  /// If an earlier call keeps this one from its beginning (`after`), this one counts all the same:
+  /// some rank may have announced it. All ranks must have the same.
+  bool always_counts{false};
 };
 
 /// Returns the bytes from one row to the next, for the pitch of a request or a slot.
@@ -48,9 +54,10 @@ TMAP_HOST_DEVICE constexpr std::uint64_t row_step(std::uint32_t pitch, std::uint
   return pitch == 0 ? row_bytes : pitch;
 }
 
-/// Names the words of a slot, which come in packets. The header has the slots of all sources first.
-/// Then it has, for each source, how many rows of each of this rank's groups come from there,
-/// unless there is one group or none.
+/// Names the words of a slot, which come in packets. The header has the slots of all sources first,
+/// for calls of even numbers, then for those of odd ones: a rank may announce a call while others
+/// still read what it announced before. Then it has, for each source, how many rows of each of this
+/// rank's groups come from there, unless there is one group or none.
 namespace slot {
 inline constexpr std::uint32_t shape = 0, capacity = 1, refusals = 2, rows_low = 3, rows_high = 4, sent_rows = 5,
                                sent_pitch = 6, totals = 7;
@@ -67,6 +74,9 @@ TMAP_HOST_DEVICE constexpr std::uint32_t slot_packets(std::uint32_t ranks) {
 TMAP_HOST_DEVICE constexpr std::uint64_t slot_bytes(std::uint32_t ranks) {
   return slot_packets(ranks) * sizeof(packet);
 }
+/// So many calls have slots of their own.
+inline constexpr std::uint32_t slot_turns = 2;
+
 /// Returns the bytes of the counts of one source.
 TMAP_HOST_DEVICE constexpr std::uint64_t count_bytes(std::uint32_t groups) {
   return groups > 1 ? groups * word_bytes : 0;
@@ -75,20 +85,20 @@ TMAP_HOST_DEVICE constexpr std::uint64_t count_bytes(std::uint32_t groups) {
 /// Returns whether the header has room for the announcements of an exchange.
 TMAP_HOST_DEVICE constexpr bool fits_header(std::uint32_t ranks, std::uint32_t groups) {
   return ranks <= max_group_ranks &&
-         ranks * (slot_bytes(ranks) + count_bytes(groups)) <= sizeof(window_header::announcements);
+         ranks * (slot_turns * slot_bytes(ranks) + count_bytes(groups)) <= sizeof(window_header::announcements);
 }
 
 /// Returns the most groups of each rank whose announcements fit the header.
 TMAP_HOST_DEVICE constexpr std::uint32_t most_groups(std::uint32_t ranks) {
   const std::uint64_t room = sizeof(window_header::announcements) / ranks / sizeof(packet) * sizeof(packet);
-  return static_cast<std::uint32_t>((room - slot_bytes(ranks)) / word_bytes);
+  return static_cast<std::uint32_t>((room - slot_turns * slot_bytes(ranks)) / word_bytes);
 }
 static_assert(fits_header(2, most_groups(2)) && !fits_header(2, most_groups(2) + 1));
 static_assert(fits_header(max_group_ranks, most_groups(max_group_ranks)));
 
-/// Returns the offset of the slot of `source`.
-TMAP_HOST_DEVICE constexpr std::uint64_t slot_at(std::uint32_t ranks, std::uint32_t source) {
-  return offsetof(window_header, announcements) + source * slot_bytes(ranks);
+/// Returns the offset of the slot of `source` for a call.
+TMAP_HOST_DEVICE constexpr std::uint64_t slot_at(std::uint32_t ranks, std::uint32_t call, std::uint32_t source) {
+  return offsetof(window_header, announcements) + (call % slot_turns * ranks + source) * slot_bytes(ranks);
 }
 /// Returns which packet a block takes first of the slot of `source`.
 TMAP_HOST_DEVICE constexpr std::uint32_t taken_slot(std::uint32_t ranks, std::uint32_t source) {
@@ -98,7 +108,7 @@ inline constexpr std::uint32_t most_taken_packets = max_group_ranks * slot_packe
 
 /// Returns the offset of the counts of `source`. There are several groups.
 TMAP_HOST_DEVICE constexpr std::uint64_t counts_at(std::uint32_t ranks, std::uint32_t groups, std::uint32_t source) {
-  return slot_at(ranks, ranks) + source * count_bytes(groups);
+  return slot_at(ranks, 0, 0) + slot_turns * ranks * slot_bytes(ranks) + source * count_bytes(groups);
 }
 
 /// Returns a number in which calls differ that do not belong together.
@@ -136,7 +146,7 @@ class slot_sender {
  public:
   /// `totals` has room for those of all ranks.
   TMAP_HOST_DEVICE slot_sender(Link& link, const exchange_request& request, std::uint32_t call, std::uint32_t* totals)
-      : link_(link), request_(request), call_(call), totals_(totals) {
+      : link_(link), request_(&request), call_(call), totals_(totals) {
     std::uint64_t all = 0;
     TMAP_KEEP_ROLLED
     for (std::uint32_t rank = 0; rank < link.ranks(); ++rank) {
@@ -152,25 +162,25 @@ class slot_sender {
 
   /// Stores the counts of the groups of all ranks, where there are several. A `release` comes next.
   TMAP_HOST_DEVICE void store_counts() {
-    if (request_.groups < 2) return;
-    const std::uint64_t own = counts_at(link_.ranks(), request_.groups, link_.rank());
+    if (request_->groups < 2) return;
+    const std::uint64_t own = counts_at(link_.ranks(), request_->groups, link_.rank());
     TMAP_KEEP_ROLLED
     for (std::uint32_t i = 0; i < link_.ranks(); ++i) {
       const std::uint32_t to = rank_in_turn(link_, i);
       TMAP_KEEP_ROLLED
-      for (std::uint32_t group = 0; group < request_.groups; ++group) {
+      for (std::uint32_t group = 0; group < request_->groups; ++group) {
         link_.store(to, word_at(own, group), rows(to, group));
       }
     }
   }
-  /// Sends the packets, the same to all ranks. This block has its own.
-  TMAP_HOST_DEVICE void send() {
-    const std::uint64_t own = slot_at(link_.ranks(), link_.rank());
+  /// Sends the packets, the same to all ranks. If it keeps them, this block has its own.
+  TMAP_HOST_DEVICE void send(bool keeps) {
+    const std::uint64_t own = slot_at(link_.ranks(), call_, link_.rank());
     TMAP_KEEP_ROLLED
     for (std::uint32_t i = 0; i < slot_packets(link_.ranks()); ++i) {
       const packet next{{word(packet_words * i), word(packet_words * i + 1), word(packet_words * i + 2)},
                         tag_of(call_)};
-      link_.keep(taken_slot(link_.ranks(), link_.rank()) + i, next);
+      if (keeps) link_.keep(taken_slot(link_.ranks(), link_.rank()) + i, next);
       TMAP_KEEP_ROLLED
       for (std::uint32_t rank = 0; rank < link_.ranks(); ++rank) {
         link_.send(rank_in_turn(link_, rank), own + i * sizeof(packet), next);
@@ -178,36 +188,48 @@ class slot_sender {
     }
   }
 
+  /// Turns to the next call, which `is_announced`. Others may still read their slots of this one, but
+  /// not those of the call before, whose credits this rank has.
+  TMAP_HOST_DEVICE void go_on(const exchange_request& next) {
+    request_ = &next;
+    ++call_;
+    refusals_ = 0;
+    TMAP_KEEP_ROLLED
+    for (std::uint32_t rank = 0; rank < link_.ranks(); ++rank) totals_[rank] = 0;
+  }
+
   /// Returns whether this rank would send more rows than it has. If not, `totals` have all of them.
   TMAP_HOST_DEVICE bool has_bad_counts() const { return (refusals_ & refusal::bad_counts) != 0; }
 
  private:
   TMAP_HOST_DEVICE std::uint32_t rows(std::uint32_t rank, std::uint32_t group) {
-    return link_.load(link_.rank(), word_at(request_.splits, std::uint64_t{rank} * request_.groups + group));
+    return link_.load(link_.rank(), word_at(request_->splits, std::uint64_t{rank} * request_->groups + group));
   }
   TMAP_HOST_DEVICE std::uint32_t word(std::uint32_t number) const {
     switch (number) {
-      case slot::shape: return shape_of(request_);
-      case slot::capacity: return request_.capacity;
+      case slot::shape: return shape_of(*request_);
+      case slot::capacity: return request_->capacity;
       case slot::refusals: return refusals_;
-      case slot::rows_low: return static_cast<std::uint32_t>(request_.rows);
-      case slot::rows_high: return static_cast<std::uint32_t>(request_.rows >> 32);
-      case slot::sent_rows: return request_.sent_rows;
-      case slot::sent_pitch: return request_.sent_pitch;
+      case slot::rows_low: return static_cast<std::uint32_t>(request_->rows);
+      case slot::rows_high: return static_cast<std::uint32_t>(request_->rows >> 32);
+      case slot::sent_rows: return request_->sent_rows;
+      case slot::sent_pitch: return request_->sent_pitch;
       default: return number - slot::totals < link_.ranks() ? totals_[number - slot::totals] : 0;
     }
   }
 
   Link& link_;
-  const exchange_request& request_;
+  const exchange_request* request_;
   std::uint32_t call_;
   std::uint32_t refusals_;
   std::uint32_t* totals_;
 };
 
 /// Sends a slot to every rank. Its packets need no signal. They carry what this rank wrote before.
+/// The call after this one may be announced with it.
 template <class Link>
-[[nodiscard]] TMAP_HOST_DEVICE peer_verdict announce(Link& link, const exchange_request& request, std::uint32_t call,
+[[nodiscard]] TMAP_HOST_DEVICE peer_verdict announce(Link& link, const exchange_request& request,
+                                                     const exchange_request* next, std::uint32_t call,
                                                      std::uint64_t deadline) {
   const bool is_over = is_broken(link);  // loads that follow do not wait for it
   std::uint32_t totals[max_group_ranks];
@@ -216,8 +238,12 @@ template <class Link>
   if (const peer_verdict free = await_credits_of(link, call - 1, deadline); free.status != peer_status::ok) return free;
   slots.store_counts();
   link.release();
-  slots.send();
-  return {};
+  TMAP_KEEP_ROLLED
+  for (bool is_first = true;; is_first = false) {  // the code of the first slot is there for the second one
+    slots.send(is_first);
+    if (!is_first || next == nullptr) return {};
+    slots.go_on(*next);
+  }
 }
 
 }  // namespace tmap::kernels::peer

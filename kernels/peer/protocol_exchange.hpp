@@ -8,18 +8,20 @@
 
 namespace tmap::kernels::peer {
 
-/// Announces and moves rows, in every block. The first block alone announces.
+/// Announces and moves rows, in every block. The first block alone announces. Without `moves.next`
+/// the call after this one is not announced yet.
 template <class Link, class Moves>
 [[nodiscard]] TMAP_HOST_DEVICE peer_verdict announce_and_move(Link& link, const exchange_request& request,
                                                               std::uint32_t call, std::uint64_t deadline,
                                                               const Moves& moves) {
-  if (request.block == 0) {
-    if (const peer_verdict told = announce(link, request, call, deadline); told.status != peer_status::ok) return told;
-  } else if (is_broken(link)) {
-    return {peer_status::broken};
+  if (request.block == 0 && !request.is_announced) {
+    const peer_verdict told = announce(link, request, moves.next(), call, deadline);
+    if (told.status != peer_status::ok) return told;
   }
+  const bool is_over = is_broken(link);  // loads that follow do not wait for it
   const peer_verdict heard = await_announcements(link, request, call, deadline);
   if (heard.status != peer_status::ok) return heard;
+  if (is_over) return {peer_status::broken};
   const peer_verdict judged = judge(link, request);
   if (judged.status != peer_status::ok) return judged;
   link.proxy_fence();  // peers' rows were seen by waits, and are read by bulk copies
@@ -66,6 +68,14 @@ template <class Link, class Moves>
   return moved;
 }
 
+/// Ends a call of the first block that must not begin.
+template <class Link>
+[[nodiscard]] TMAP_HOST_DEVICE peer_verdict skip_call(Link& link, const exchange_request& request, std::uint32_t call,
+                                                      const peer_verdict& why) {
+  if (request.always_counts && !is_fatal(why.status)) give_credits(link, call);
+  return why;
+}
+
 /// Returns why a call must not begin, or ok.
 template <class Link>
 [[nodiscard]] TMAP_HOST_DEVICE peer_verdict may_begin(Link& link, const exchange_request& request) {
@@ -95,7 +105,9 @@ template <class Link, class Moves>
   const std::uint32_t call = link.load(me, offsetof(window_header, exchanges)) + 1;
   const std::uint32_t before = link.load(me, offsetof(window_header, workers_expected));
   const peer_verdict begun = may_begin(link, request);
-  if (begun.status != peer_status::ok) return leads ? report_call(link, request, begun) : begun;
+  if (begun.status != peer_status::ok) {
+    return leads ? report_call(link, request, skip_call(link, request, call, begun)) : begun;
+  }
   const peer_verdict moved = announce_and_move(link, request, call, deadline, moves);
   if (leads) return report_call(link, request, end_call(link, request, call, before, deadline, moves, moved));
   link.raise_here(offsetof(window_header, workers_raised), 1);
@@ -105,7 +117,9 @@ template <class Link, class Moves>
 /// Moves the rows of an exchange.
 struct exchange_moves {
   const exchange_request& request;
+  const exchange_request& after;  ///< the call after it, which is announced with it or not
 
+  TMAP_HOST_DEVICE const exchange_request* next() const { return after.is_announced ? &after : nullptr; }
   template <class Link>
   TMAP_HOST_DEVICE void move(Link& link) const {
     row_piece pieces[most_stages];
@@ -118,11 +132,11 @@ struct exchange_moves {
 };
 
 /// Runs one rank's part of an exchange. If the verdict is ok, all rows are in `out`, and later
-/// kernels of this rank may read them.
+/// kernels of this rank may read them. If the call after it `is_announced`, this one announces it.
 template <class Link>
 [[nodiscard]] TMAP_HOST_DEVICE peer_verdict exchange(Link& link, const exchange_request& request,
-                                                     std::uint64_t deadline) {
-  return run_call(link, request, deadline, exchange_moves{request});
+                                                     std::uint64_t deadline, const exchange_request& after = {}) {
+  return run_call(link, request, deadline, exchange_moves{request, after});
 }
 
 }  // namespace tmap::kernels::peer

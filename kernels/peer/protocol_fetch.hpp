@@ -31,18 +31,28 @@ TMAP_HOST_DEVICE constexpr std::uint32_t entry_words(std::uint32_t places) {
   return (entry_word::places + places + 3) / 4 * 4;
 }
 
-/// Returns where the entries of a block begin in a list. Those of each block follow each other.
-TMAP_HOST_DEVICE constexpr std::uint32_t entries_before(std::uint32_t block, std::uint32_t entries,
-                                                        std::uint32_t blocks) {
-  const std::uint32_t longer = entries % blocks;
-  return block * (entries / blocks) + (block < longer ? block : longer);
-}
-/// Returns the place in a list of the entry that is number `number` in the order of the fetch. The
-/// blocks take turns in that order, so that all of them come to the end of a group together.
-TMAP_HOST_DEVICE constexpr std::uint32_t place_in_list(std::uint32_t number, std::uint32_t entries,
-                                                       std::uint32_t blocks) {
-  return entries_before(number % blocks, entries, blocks) + number / blocks;
-}
+/// Deals the entries of a list to blocks. They take turns in the order of the fetch, so that all of
+/// them come to the end of a group together. In the list the entries of each block follow each
+/// other.
+class list_deal {
+ public:
+  TMAP_HOST_DEVICE constexpr list_deal(std::uint32_t entries, std::uint32_t blocks)
+      : blocks_(blocks), share_(entries / blocks), longer_(entries % blocks) {}
+
+  /// Returns where the entries of a block begin. Those of one block more end the list.
+  TMAP_HOST_DEVICE constexpr std::uint32_t begin(std::uint32_t block) const {
+    return block * share_ + (block < longer_ ? block : longer_);
+  }
+  /// Returns the place of the entry that is number `number` in the order of the fetch.
+  TMAP_HOST_DEVICE constexpr std::uint32_t place(std::uint32_t number) const {
+    return blocks_ == 1 ? number : begin(number % blocks_) + number / blocks_;
+  }
+
+ private:
+  std::uint32_t blocks_;
+  std::uint32_t share_;
+  std::uint32_t longer_;  ///< blocks that have one entry more
+};
 
 /// Places words that others wait for while a fetch runs. Each begins as minus the number of its
 /// blocks, which raise it. Word g is 0 once all rows of group g have come. One more word is 0 once
@@ -50,6 +60,7 @@ TMAP_HOST_DEVICE constexpr std::uint32_t place_in_list(std::uint32_t number, std
 struct pending_groups {
   std::uint64_t words;  ///< as `link.address`; 0: nobody waits
   std::uint32_t groups;
+  std::uint32_t blocks;  ///< of the fetch
 
   TMAP_HOST_DEVICE constexpr std::uint64_t word(std::uint32_t group) const { return words + group * word_bytes; }
 };
@@ -93,9 +104,9 @@ template <class Link>
 class list_walk {
  public:
   TMAP_HOST_DEVICE list_walk(Link& link, const fetch_request& request) : most_(request.entries) {
-    const std::uint32_t all = link.load(link.rank(), request.listed);
-    next_ = entries_before(request.call.block, all, request.call.blocks);
-    end_ = entries_before(request.call.block + 1, all, request.call.blocks);
+    const list_deal deal{link.load(link.rank(), request.listed), request.call.blocks};
+    next_ = deal.begin(request.call.block);
+    end_ = deal.begin(request.call.block + 1);
   }
 
   TMAP_HOST_DEVICE list_part next() {
@@ -311,6 +322,7 @@ struct fetch_moves {
   fetch_piece* pieces;
   Pending& pending;
 
+  TMAP_HOST_DEVICE const exchange_request* next() const { return nullptr; }
   template <class Link>
   TMAP_HOST_DEVICE void move(Link& link) const {
     row_fetcher<Link>(link, request, pieces, pending).run();

@@ -20,34 +20,6 @@ struct listed_entry {
   std::uint32_t row;
 };
 
-/// Finds the rows that all ranks have for this one, in the order of the ranks. Any thread may, once
-/// they are announced.
-template <class Link>
-class rows_for_me {
- public:
-  TMAP_HOST_DEVICE rows_for_me(Link& link, const exchange_request& request)
-      : link_(link), request_(request), told_(link, request) {}
-
-  TMAP_HOST_DEVICE std::uint32_t count() const {
-    return static_cast<std::uint32_t>(told_.rows_of_ranks(link_.ranks()));
-  }
-  TMAP_HOST_DEVICE row_place find(std::uint32_t row) const {
-    std::uint32_t rank = 0;
-    TMAP_KEEP_ROLLED
-    for (; rank + 1 < link_.ranks(); ++rank) {
-      const std::uint32_t rows = told_.total(rank, link_.rank());
-      if (row < rows) break;
-      row -= rows;
-    }
-    return {rank, told_.begin_at(rank) + std::uint64_t{row} * request_.row_bytes};
-  }
-
- private:
-  Link& link_;
-  const exchange_request& request_;
-  announcements<Link> told_;
-};
-
 /// Finds the rows that the entries of a list name. Any thread may: `find` once they are announced,
 /// the rest before.
 template <class Link>
@@ -87,6 +59,7 @@ template <class Team>
 struct gather_moves {
   Team& team;
 
+  TMAP_HOST_DEVICE const exchange_request* next() const { return nullptr; }
   template <class Link>
   TMAP_HOST_DEVICE void move(Link&) const {
     team.work();

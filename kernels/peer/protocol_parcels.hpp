@@ -64,10 +64,10 @@ TMAP_HOST_DEVICE constexpr std::uint64_t parcel_counts(std::uint32_t ranks) {
 template <class Link>
 class parcel_link {
  public:
-  TMAP_HOST_DEVICE parcel_link(Link& link, const exchange_request& request, const parcel_layout& at)
+  TMAP_HOST_DEVICE parcel_link(Link& link, const exchange_request& request, const parcel_layout& at, std::uint32_t call)
       : link_(link),
         at_(at),
-        own_slot_(slot_at(link.ranks(), link.rank())),
+        own_slot_(slot_at(link.ranks(), call, link.rank())),
         own_counts_(counts_at(link.ranks(), request.groups, link.rank())) {}
 
   TMAP_HOST_DEVICE std::uint32_t rank() const { return link_.rank(); }
@@ -76,7 +76,7 @@ class parcel_link {
   TMAP_HOST_DEVICE void store(std::uint32_t to, std::uint64_t count, std::uint32_t value) {
     link_.store(rank(), at_.parcel_for(to) + parcel_counts(ranks()) + (count - own_counts_), value);
   }
-  TMAP_HOST_DEVICE void keep(std::uint32_t, const packet&) {}  // the exchange announces again
+  TMAP_HOST_DEVICE void keep(std::uint32_t, const packet&) {}
   TMAP_HOST_DEVICE void send(std::uint32_t to, std::uint64_t slot, const packet& given) {
     link_.send(rank(), at_.parcel_for(to) + (slot - own_slot_), given);
   }
@@ -94,12 +94,13 @@ class parcel_link {
 template <class Link>
 TMAP_HOST_DEVICE void pack_parcels(Link& link, const exchange_request& request, const parcel_layout& at) {
   const std::uint32_t me = link.rank();
-  parcel_link<Link> parcels(link, request, at);
+  const std::uint32_t call = link.load(me, offsetof(window_header, exchanges)) + 1;
+  parcel_link<Link> parcels(link, request, at, call);
   std::uint32_t totals[max_group_ranks];
-  slot_sender<parcel_link<Link>> slots(parcels, request, link.load(me, offsetof(window_header, exchanges)) + 1, totals);
+  slot_sender<parcel_link<Link>> slots(parcels, request, call, totals);
   if (request.block == 0) {
     slots.store_counts();
-    slots.send();
+    slots.send(false);  // the exchange announces again
   }
   if (slots.has_bad_counts()) return;
   exchange_request packed = request;
@@ -194,7 +195,8 @@ TMAP_HOST_DEVICE void deliver_parcels(Link& link, const exchange_request& reques
   for (std::uint32_t i = thread; i < packets * ranks; i += threads) {
     const std::uint32_t source = i / packets;
     if (source == me) continue;  // the exchange announces its own rows, where they are
-    link.send(me, slot_at(ranks, source) + i % packets * sizeof(packet), arrived.delivered_packet(source, i % packets));
+    link.send(me, slot_at(ranks, call, source) + i % packets * sizeof(packet),
+              arrived.delivered_packet(source, i % packets));
   }
   TMAP_KEEP_ROLLED
   for (std::uint32_t i = thread; i < counts * ranks; i += threads) {

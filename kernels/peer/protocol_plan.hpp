@@ -99,8 +99,9 @@ template <class Link>
   TMAP_KEEP_ROLLED
   for (std::uint32_t i = 0; i < link.ranks(); ++i) {
     const std::uint32_t source = rank_in_turn(link, i);
-    if (source == link.rank() && request.block == 0) break;  // the block announced itself, and is the last one
-    if (!link.take(slot_at(link.ranks(), source), slot_packets(link.ranks()), tag_of(call),
+    // The block that announced itself has its own packets, which are the last ones.
+    if (source == link.rank() && request.block == 0 && !request.is_announced) break;
+    if (!link.take(slot_at(link.ranks(), call, source), slot_packets(link.ranks()), tag_of(call),
                    taken_slot(link.ranks(), source), deadline, offsetof(window_header, broken))) {
       return give_up_waiting(link, source, protocol_step::announcement);
     }

@@ -19,14 +19,17 @@ struct preparation {
   expert_arrays at;
   token_choices given;
   exchange_request records;  ///< by a single block; they are read where they lie
+  exchange_request fetch;    ///< the call after it, which is announced with it or not
   bool writes_list;          ///< if not, a later kernel writes it
 };
 
-/// Names a thread of the block.
+/// Names a thread of the block. Its first one leads.
 struct preparing_thread {
-  worker all;
-  bool takes;     ///< whether it takes records; the first thread does
-  worker taking;  ///< among those that do
+  word_worker all;
+  bool takes;          ///< whether it takes records
+  word_worker taking;  ///< among those that do
+
+  TMAP_HOST_DEVICE bool leads() const { return all.thread().number == 0; }
 };
 
 /// Lets the threads of a block that take records do so once the first one has waited for them.
@@ -58,16 +61,19 @@ class block_team {
 
 template <class Team>
 struct record_moves {
-  const exchange_request& request;
+  const preparation& work;
   Team& team;
 
+  TMAP_HOST_DEVICE const exchange_request* next() const { return work.fetch.is_announced ? &work.fetch : nullptr; }
   template <class Link>
   TMAP_HOST_DEVICE void move(Link&) const {
     team.work();
   }
   template <class Link>
   TMAP_HOST_DEVICE void write_counts(Link& link) const {
-    write_out_splits(link, request);
+    write_out_splits(link, work.records);
+    const announcements<Link> told(link, work.records);
+    link.store(link.rank(), work.at.total, static_cast<std::uint32_t>(told.rows_of_ranks(link.ranks())));
   }
 };
 
@@ -82,39 +88,53 @@ TMAP_HOST_DEVICE void clear_arrivals(Link& link, const expert_arrays& at, const 
 /// Writes the records in the order of `block`, unless the last verdict in the window is a failure:
 /// others may then still read those that are there.
 template <class Link, class Block>
-TMAP_HOST_DEVICE void write_departing(Link& link, const preparation& work, const worker& mine, const Block& block) {
-  const std::uint32_t words = record_words(work.at.k, work.at.scales);
-  const std::uint32_t last = link.load(link.rank(), offsetof(window_header, verdict));
-  if (verdict_of(last).status != peer_status::ok) return;
-  share(mine, block.records() * words, [&](std::uint64_t i) {
-    const std::uint32_t number = static_cast<std::uint32_t>(i) / words, word = static_cast<std::uint32_t>(i) % words;
-    write_record(link, work.at, work.given, number, block.record(number), word);
-  });
+TMAP_HOST_DEVICE void write_departing(Link& link, const preparation& work, const word_worker& mine,
+                                      const Block& block) {
+  const std::uint32_t me = link.rank(), words = record_words(work.at.k, work.at.scales);
+  if (!is_success(link, offsetof(window_header, verdict))) return;
+  share_words(
+      mine, block.records(), words,
+      [&](std::uint32_t i, std::uint32_t word) {
+        return record_field(work.at, work.given, word).of(i, block.record(i));
+      },
+      [&](std::uint32_t i, std::uint32_t word, std::uint32_t value) {
+        link.store(me, record_word(work.at, work.at.departing, i, word), value);
+      });
 }
 
-/// Takes a thread's share of the records that all ranks have announced.
+/// Takes a lane's share of the records that all ranks have announced.
 template <class Link>
-TMAP_HOST_DEVICE void take_arriving(Link& link, const preparation& work, const worker& mine) {
+TMAP_HOST_DEVICE void take_arriving(Link& link, const preparation& work, const word_worker& mine) {
   const std::uint32_t words = record_words(work.at.k, work.at.scales);
-  const rows_for_me<Link> found(link, work.records);
-  const std::uint32_t total = found.count();
-  if (mine.number == 0) link.store(link.rank(), work.at.total, total);
-  share(mine, total * words, [&](std::uint64_t i) {
-    const std::uint32_t number = static_cast<std::uint32_t>(i) / words, word = static_cast<std::uint32_t>(i) % words;
-    const row_place from = found.find(number);
-    take_record(link, work.at, number, word, link.load(from.rank, word_at(from.offset, word)));
-  });
+  const announcements<Link> told(link, work.records);
+  std::uint32_t first = 0;
+  TMAP_KEEP_ROLLED
+  for (std::uint32_t source = 0; source < link.ranks(); ++source) {
+    const std::uint64_t from = told.begin_at(source);
+    const std::uint32_t records = told.total(source, link.rank());
+    share_words(
+        mine, records, words,
+        [&](std::uint32_t i, std::uint32_t word) {
+          return link.load(source, word_at(from, std::uint64_t{i} * words + word));
+        },
+        [&](std::uint32_t i, std::uint32_t word, std::uint32_t value) {
+          take_record(link, work.at, first + i, word, value);
+        });
+    first += records;
+  }
 }
 
 /// Announces the records, and takes those that came.
 template <class Link, class Block>
 TMAP_HOST_DEVICE void exchange_records(Link& link, const preparation& work, const preparing_thread& mine, Block& block,
                                        std::uint64_t deadline) {
-  if (!mine.takes) return;
-  const auto take = [&] { take_arriving(link, work, mine.taking); };
+  if (!mine.leads() && !mine.takes) return;
+  const auto take = [&] {
+    if (mine.takes) take_arriving(link, work, mine.taking);
+  };
   block_team<Block, decltype(take)> team(block, take);
-  if (mine.all.number != 0) return team.follow();
-  static_cast<void>(run_call(link, work.records, deadline, record_moves<decltype(team)>{work.records, team}));
+  if (!mine.leads()) return team.follow();
+  static_cast<void>(run_call(link, work.records, deadline, record_moves<decltype(team)>{work, team}));
   team.dismiss();
 }
 
@@ -126,8 +146,8 @@ TMAP_HOST_DEVICE void exchange_records(Link& link, const preparation& work, cons
 template <class Link, class Block>
 TMAP_HOST_DEVICE void prepare(Link& link, const preparation& work, const preparing_thread& mine, Block& block,
                               std::uint64_t deadline) {
-  if (mine.all.number == 0) static_cast<void>(report(link, await_credits(link, deadline)));
-  clear_arrivals(link, work.at, mine.all);
+  if (mine.leads()) static_cast<void>(report(link, await_credits(link, deadline)));
+  clear_arrivals(link, work.at, mine.all.thread());
   block.by_rank([&](std::uint32_t choice) { return rank_of_choice(link, work.at, work.given, choice); });
   link.sync();
   write_departing(link, work, mine.all, block);

@@ -10,13 +10,6 @@ namespace tmap::kernels::peer {
 
 using namespace tmap::detail::peer;
 
-/// Returns whether a verdict in the own window is a success. Only then do sums leave this rank
-/// (`outcome` of a dispatch), and only then are those that came added up. Any thread may call it.
-template <class Link>
-[[nodiscard]] TMAP_HOST_DEVICE bool is_success(Link& link, std::uint64_t verdict) {
-  return verdict_of(link.load(link.rank(), verdict)).status == peer_status::ok;
-}
-
 /// Points to words of a dispatch in the own window.
 struct dispatch_words {
   std::uint64_t outcome;  ///< its verdict

@@ -50,6 +50,12 @@ moe::route_problem fetching_route(const shape& sizes, std::uint32_t ranks, const
   return made;
 }
 
+bool has_all_rows(const shape& sizes, std::uint32_t ranks) {
+  shape unbounded = sizes;
+  unbounded.rows = 0;
+  return row_count(sizes, ranks) >= row_count(unbounded, ranks);
+}
+
 bool are_few(const shape& sizes) {
   static_assert(most_prepared_choices <= kernels::sort_tile);
   return std::max(sizes.tokens, sizes.arrivals) * sizes.k <= most_prepared_choices;

@@ -39,6 +39,9 @@ moe::route_problem arriving_route(const shape& sizes, std::uint32_t ranks, const
 /// Describes how the records that came are sorted by their first expert.
 moe::route_problem fetching_route(const shape& sizes, std::uint32_t ranks, const void* first_ids);
 
+/// Returns whether a rank has room for the rows of any tokens that it has room for.
+bool has_all_rows(const shape& sizes, std::uint32_t ranks);
+
 /// Returns whether one block prepares a dispatch: this rank has few choices, and room for few.
 bool are_few(const shape& sizes);
 

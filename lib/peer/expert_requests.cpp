@@ -9,7 +9,7 @@ using kernels::peer::exchange_request;
 using kernels::peer::fetch_request;
 
 kernels::peer::pending_groups call_parts::pending_of(const std::uint32_t* words) const {
-  return {reinterpret_cast<std::uintptr_t>(words), sizes_.experts / ranks()};
+  return {reinterpret_cast<std::uintptr_t>(words), sizes_.experts / ranks(), with_.blocks};
 }
 
 kernels::peer::expert_arrays call_parts::arrays(const std::uint32_t* pending) const {
@@ -32,7 +32,7 @@ kernels::peer::expert_arrays call_parts::arrays(const std::uint32_t* pending) co
   at.first_ids = offset(at_.first_ids);
   at.order = are_few(sizes_) ? 0 : offset(at_.order);  // few rows come together
   at.list = offset(at_.list);
-  at.fetch_blocks = with_.blocks;
+  at.list_parts = with_.blocks;
   at.pending = pending_of(pending);
   at.returned = offset(at_.returned);
   at.sum_bytes = sizes_.returned == return_kind::sums ? sum_bytes(sizes_) : 0;
@@ -114,7 +114,9 @@ fetch_request call_parts::rows_of(const dispatch_problem& problem) const {
   made.call.out = offset(problem.out);
   made.call.capacity = static_cast<std::uint32_t>(rows());
   made.call.outcome = offset(at_.outcome);
-  made.call.lacking = offset(at_.header) + offsetof(batch_header, bad_count);
+  made.call.always_counts = true;
+  made.call.is_announced = has_all_rows(sizes_, ranks());
+  if (!made.call.is_announced) made.call.lacking = offset(at_.header) + offsetof(batch_header, bad_count);
   made.listed = offset(at_.total);
   made.list = offset(at_.list);
   made.places = sizes_.k;

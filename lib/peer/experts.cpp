@@ -102,7 +102,8 @@ result<void> arrive(const call_parts& call, const kernels::dispatch_call& work, 
 result<void> prepare_many(const call_parts& call, const kernels::dispatch_call& work, const dispatch_problem& problem) {
   TMAP_TRY_CUDA(kernels::launch_await_credits(call.window(), call.patience(), call.stream()));
   if (const auto departed = depart(call, work); !departed) return departed;
-  TMAP_TRY_CUDA(kernels::launch_exchange(call.window(), call.records(), call.patience(), call.stream()));
+  TMAP_TRY_CUDA(kernels::launch_exchange_and_announce(call.window(), call.records(), call.rows_of(problem).call,
+                                                      call.patience(), call.stream()));
   return arrive(call, work, problem);
 }
 
@@ -114,10 +115,11 @@ result<void> prepare_few(const call_parts& call, const kernels::dispatch_call& w
   const reported_call reported{batch_call::moe_route, coming.tokens * coming.k, fault_check::off, call.stream()};
   const auto prepared = report_call(reported, [&](const fault_sink& faults) -> result<void> {
     const kernels::choice_reports reports{nullptr, call.part<batch_header>(call.at().header), faults};
-    TMAP_TRY_CUDA(kernels::launch_prepare({call.window(),
-                                           {work.at, work.given, call.few_records(), !work.row_scales},
-                                           {coming, came, {}, reports, call.stream()},
-                                           call.patience()}));
+    TMAP_TRY_CUDA(kernels::launch_prepare(
+        {call.window(),
+         {work.at, work.given, call.few_records(), call.rows_of(problem).call, work.row_scales == nullptr},
+         {coming, came, {}, reports, call.stream()},
+         call.patience()}));
     return {};
   });
   if (!prepared) return prepared;
@@ -142,8 +144,11 @@ result<void> fetch(const call_parts& call, const kernels::peer::fetch_request& r
 result<void> dispatch(const call_parts& call, const dispatch_problem& problem) {
   const auto* const weights = reinterpret_cast<const std::uint32_t*>(problem.weights);
   const auto* const scales = reinterpret_cast<const std::uint32_t*>(problem.x_scales);
+  const kernels::peer::fetch_request rows = call.rows_of(problem);
+  kernels::peer::expert_arrays arrays = call.arrays(problem.pending);
+  if (places_few(call, rows)) arrays.list_parts = 1;  // threads take the entries in any order
   const kernels::dispatch_call work{call.window(),
-                                    call.arrays(problem.pending),
+                                    arrays,
                                     {problem.ids, weights, scales, problem.x_scale_pitch},
                                     departures(call.sizes(), call.ranks()),
                                     call.sizes().scales == 0 ? nullptr : problem.out_scales,
@@ -151,7 +156,7 @@ result<void> dispatch(const call_parts& call, const dispatch_problem& problem) {
   const auto prepared = are_few(call.sizes()) ? prepare_few(call, work, problem) : prepare_many(call, work, problem);
   if (!prepared) return prepared;
   if (problem.ready != nullptr) TMAP_TRY_CUDA(cudaEventRecord(problem.ready, call.stream()));
-  return fetch(call, call.rows_of(problem));
+  return fetch(call, rows);
 }
 
 /// Describes the sums of some tokens, unless the verdict at an offset of the window is a failure.

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <tmap/moe.hpp>
+
 #include <algorithm>
 #include <array>
 #include <cstdint>
@@ -9,6 +11,7 @@
 #include <optional>
 #include <vector>
 
+#include "kernels/peer/expert_returns.hpp"
 #include "kernels/peer/protocol_gather.hpp"
 #include "kernels/peer/protocol_prepare.hpp"
 #include "kernels/peer/protocol_sums.hpp"
@@ -48,8 +51,13 @@ struct experts_case {
   bool combines_twice{false};               ///< without a dispatch in between
   bool odd_ranks_have_many{false};          ///< so many tokens that each step is a kernel there
   bool is_awaited{false};                   ///< a thread of each rank waits for rows while they come
+  bool odd_ranks_announce_late{false};      ///< the fetch of rows; ranks that lack no room announce it early
 
   std::uint32_t threads_of(std::uint32_t rank) const { return odd_ranks_have_many && rank % 2 == 1 ? 0 : threads; }
+  bool announces_early(std::uint32_t rank) const {
+    const bool has_all_rows = rows >= moe::most_rows(arrivals, experts, k, alignment);
+    return has_all_rows && !(odd_ranks_announce_late && rank % 2 == 1);
+  }
 };
 
 inline constexpr std::uint64_t experts_deadline = 100;
@@ -162,8 +170,8 @@ class experts_body {
     std::array<kernels::peer::fetch_piece, kernels::peer::most_fetch_stages> pieces;
     return kernels::peer::fetch(link, request, pieces.data(), experts_deadline);
   }
-  peer_verdict exchange(Link& link, const exchange_request& request) const {
-    return thread_ == 0 ? kernels::peer::exchange(link, request, experts_deadline) : peer_verdict{};
+  peer_verdict exchange(Link& link, const exchange_request& request, const exchange_request& next = {}) const {
+    return thread_ == 0 ? kernels::peer::exchange(link, request, experts_deadline, next) : peer_verdict{};
   }
 
   void dispatch(Link& link, std::uint32_t call) const {
@@ -302,7 +310,7 @@ class experts_body {
   expert_arrays arrays(Link& link) const {
     expert_arrays at = in_.at;
     if (threads_ != 0) at.order = 0;
-    at.pending = {case_.is_awaited ? link.address(link.rank(), in_.pending) : 0, case_.experts};
+    at.pending = {case_.is_awaited ? link.address(link.rank(), in_.pending) : 0, case_.experts, case_.blocks};
     return at;
   }
   exchange_request records_request(std::uint32_t rank) const {
@@ -322,7 +330,9 @@ class experts_body {
     made.call.sent_pitch = case_.row_bytes;
     made.call.after = offsetof(detail::peer::window_header, verdict);
     made.call.outcome = in_.outcome;
-    made.call.lacking = in_.lacking;
+    made.call.always_counts = true;
+    made.call.is_announced = case_.announces_early(link.rank());
+    if (!made.call.is_announced) made.call.lacking = in_.lacking;
     made.pending = arrays(link).pending;
     made.listed = in_.at.total;
     made.list = in_.at.list;
@@ -361,7 +371,7 @@ class experts_body {
 
   void prepare_many(Link& link, std::uint32_t call) const {
     alone(link, [&] { depart(link, call); });
-    static_cast<void>(exchange(link, records_request(link.rank())));
+    static_cast<void>(exchange(link, records_request(link.rank()), rows_request(link).call));
     link.end_kernel();
     alone(link, [&] { arrive(link); });
   }
@@ -373,9 +383,10 @@ class experts_body {
     });
     if (block_ == 0) {
       const given_ids ids = choices(call, link.rank());
-      const kernels::peer::preparation work{arrays(link), of(ids), records_of_one_block(link.rank()), true};
+      const kernels::peer::preparation work{arrays(link), of(ids), records_of_one_block(link.rank()),
+                                            rows_request(link).call, true};
       preparing_block block{*this, link};
-      const kernels::peer::worker mine{thread_, threads_};
+      const kernels::peer::word_worker mine{{thread_, threads_}, {0, 1}};
       kernels::peer::prepare(link, work, {mine, true, mine}, block, experts_deadline);
     }
     link.end_kernel();
@@ -422,7 +433,7 @@ class experts_body {
     write_choices(link, in_.at, {0, 1});
     sort_by_expert(link);
     sort(link, {in_.at.first_ids, case_.arrivals, case_.experts, 1, case_.arrivals, in_.at.order, 0});
-    write_list(link, arrays(link), {0, 1});
+    write_list(link, arrays(link), {{0, 1}, {0, 1}});
   }
 
   /// Stands in for the sorts of `prepare`. The first thread alone sorts.

@@ -190,7 +190,7 @@ struct changed_slots : faulty_link {
   using faulty_link::faulty_link;
   void send(std::uint32_t to, std::uint64_t offset, detail::peer::packet given) {
     using namespace kernels::peer;
-    const std::uint64_t slots = slot_at(ranks(), 0), in_slot = (offset - slots) % slot_bytes(ranks());
+    const std::uint64_t slots = slot_at(ranks(), 0, 0), in_slot = (offset - slots) % slot_bytes(ranks());
     const bool is_there = offset < peer_header_bytes && in_slot == number / packet_words * sizeof(packet);
     faulty_link::send(to, offset, is_there ? changed(given) : given);
   }

@@ -52,6 +52,13 @@ TMAP_HOST_DEVICE peer_verdict report(Link& link, const peer_verdict& verdict) {
   return verdict;
 }
 
+/// Returns whether the call whose verdict is at an offset of the own window was a success. Any
+/// thread may call it.
+template <class Link>
+[[nodiscard]] TMAP_HOST_DEVICE bool is_success(Link& link, std::uint64_t verdict) {
+  return verdict_of(link.load(link.rank(), verdict)).status == peer_status::ok;
+}
+
 /// Breaks the group: waits and later calls of all ranks end at once. The verdict stays in `fault`,
 /// because another block or a later call may report that the group is broken.
 template <class Link>
