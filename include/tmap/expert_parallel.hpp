@@ -108,8 +108,8 @@ struct dispatch_problem {
   /// [experts of this rank + 1]: lets a product begin while rows still come, as
   /// `gemm::row_problem::pending`. Word e is 0 once all rows of expert e are in `out`; experts come
   /// in their order if the dispatch takes a kernel for each step (docs/peers.md). The last word is
-  /// 0 once the call has its multiprocessors. Each word falls to 0 by the end of the call's last
-  /// kernel, however that ends, so nothing waits for ever. Rows of a call without success are
+  /// 0 once the call has its multiprocessors. Each word is 0 by the end of the call's last kernel,
+  /// however that ends, so nothing waits for ever. Rows of a call without success are
   /// undefined.
   std::uint32_t* pending{};
   /// Null, or an event that the call records once all outputs but `out` are there, and `pending`
