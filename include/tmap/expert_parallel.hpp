@@ -9,6 +9,7 @@
 #include <tmap/peer_exchange.hpp>
 #include <tmap/peer_memory.hpp>
 
+#include <cuda_runtime_api.h>
 #include <cuda/stream_ref>
 
 #include <chrono>
@@ -104,6 +105,18 @@ struct dispatch_problem {
   std::int32_t* begins{};  ///< [experts of this rank + 1]: as `moe::route_results::begins`
   std::int32_t* ends{};    ///< [experts of this rank]
   float* weight_of_row{};  ///< [rows]
+  /// [experts of this rank + 1]: lets a product begin while rows still come, as
+  /// `gemm::row_problem::pending`. Word e is 0 once all rows of expert e are in `out`; experts come
+  /// in their order if the dispatch takes a kernel for each step (docs/peers.md). The last word is
+  /// 0 once the call has its multiprocessors. Each word is 0 by the end of the call's last kernel,
+  /// however that ends, so nothing waits for ever. Rows of a call without success are
+  /// undefined.
+  std::uint32_t* pending{};
+  /// Null, or an event that the call records once all outputs but `out` are there, and `pending`
+  /// has begun. A stream that waits for it may run the product. Its blocks take the multiprocessors
+  /// that the dispatch leaves, and in the end all. The stream of the call then waits for the other
+  /// one before its combine.
+  cudaEvent_t ready{};
 };
 
 /// Describes results to return.

@@ -215,6 +215,14 @@ struct row_problem {
   row_offsets offsets{};
   matrix a{};
   gemm::a_layout a_layout{};
+  /// Null, or words of device memory that a running kernel raises while it brings the rows of A:
+  /// [groups + 1]. The product waits until word g is 0 before it reads rows of group g, and takes
+  /// no multiprocessors before the last word is 0. `expert_parallel::dispatch_problem::pending` is
+  /// such an array. Only rows may come late: offsets and scales are there before the product in
+  /// stream order. Nothing ends a wait for a word that is never raised. So launch the dispatch
+  /// first, and let the product wait for its event. If other work of this GPU must run before the
+  /// words can be raised, such as other ranks, bound `choices::blocks`. Not with `a_rows`.
+  const std::uint32_t* pending{};
   /// Null, or the row of A that row i is made of, in device memory: [rows]. A then has
   /// `a_row_count` rows, `m_by_k`, of which any may be named any number of times. Its scales and
   /// `row_scales` are then those of its `a_row_count` rows. -1 names a row of zeros with scales of
@@ -337,6 +345,9 @@ struct pointer_problem {
 /// The options that only products have.
 struct choices {
   std::optional<std::uint32_t> plan{};  ///< below `plan_count`; none: chosen by the problem's sizes
+  /// The most blocks that compute tiles, at least 2. Each takes a multiprocessor. None: as many as
+  /// the GPU has.
+  std::optional<std::uint32_t> blocks{};
 };
 
 /// How a call runs and what it reports. `statuses` has an element for each group. `windows` must be

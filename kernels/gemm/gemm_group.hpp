@@ -130,6 +130,7 @@ struct gemm_shape {
   std::uint32_t values;      ///< the column of B at which values begin; 0: not after all gates
   row_index a_rows;
   row_index c_rows;
+  const std::uint32_t* pending;  ///< as `gemm::row_problem::pending`
 };
 
 /// Returns whether results are made of gates and values, so that there are half as many as columns

@@ -51,6 +51,7 @@ promotion promotion_of(const Problem&) {
 void place_rows(const gemm::row_problem& problem, const fault_sink& faults, gemm_shape& shape) {
   shape.a_rows = {problem.a_rows, static_cast<std::uint32_t>(problem.a_row_count), problem.a, faults};
   shape.c_rows = {problem.c_rows, static_cast<std::uint32_t>(problem.c_row_count), problem.c, faults};
+  shape.pending = problem.pending;
 }
 template <class Problem>
 void place_rows(const Problem&, const fault_sink&, gemm_shape&) {}

@@ -28,6 +28,7 @@
 
 #include <cstdint>
 
+#include "kernels/gemm/await_rows.cuh"
 #include "kernels/gemm/block_factors.cuh"
 #include "kernels/gemm/epilogue.cuh"
 #include "kernels/gemm/gemm_group.hpp"
@@ -199,6 +200,7 @@ __device__ void load_tiles(const product_arguments& arguments, tile_notes& notes
     if (note.k_blocks == 0) notes.wanted.arrive();
     if (acquired != note.group && note.k_blocks != 0) {
       acquired = note.group;
+      if constexpr (!Config::gathers) await_rows(shape.pending, acquired);
       if constexpr (!Config::gathers) a = device::acquire(shape.scratch.a + acquired);
       if (shape.has_own_b) b = device::acquire(shape.scratch.b + acquired);
     }

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "kernels/gemm/await_rows.cuh"
 #include "kernels/gemm/set_up_block.cuh"
 #include "kernels/launch_behind.hpp"
 
@@ -15,10 +16,22 @@ constexpr std::uint32_t zeroing_blocks = 64;
 
 __device__ device::guard_page set_up_page;
 
+/// Keeps the products from starting until those who bring their rows have started. Blocks of
+/// products would take all multiprocessors, and wait for ever.
+template <class Problem>
+__device__ void let_bringers_start(const Problem& problem) {
+  const std::uint32_t* const word = bringers_word(problem);
+  if (word == nullptr) return;
+  cudaGridDependencySynchronize();
+  if (threadIdx.x == 0) await_zero(word);
+  __syncthreads();
+}
+
 template <class Problem>
 __global__ void __launch_bounds__(set_up_threads)
     set_up_kernel(const __grid_constant__ set_up_request<Problem> request, const __grid_constant__ gemm_maps maps) {
   __shared__ set_up_shared shared;
+  let_bringers_start(request.problem);
   // The products may start, and wait for this kernel's end before they read what it wrote.
   cudaTriggerProgrammaticLaunchCompletion();
   cudaGridDependencySynchronize();

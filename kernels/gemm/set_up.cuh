@@ -65,6 +65,15 @@ TMAP_HOST_DEVICE constexpr bool zeroes_rest(const Problem&) {
   return false;
 }
 
+/// Returns the word that is 0 once those who bring rows have their multiprocessors, or null.
+TMAP_HOST_DEVICE constexpr const std::uint32_t* bringers_word(const gemm::row_problem& problem) {
+  return problem.pending == nullptr ? nullptr : problem.pending + problem.groups;
+}
+template <class Problem>
+TMAP_HOST_DEVICE constexpr const std::uint32_t* bringers_word(const Problem&) {
+  return nullptr;
+}
+
 /// Returns the number of maps that each group has of its own.
 template <class Problem>
 TMAP_HOST_DEVICE constexpr std::uint32_t set_up_operands(const Problem& problem) {

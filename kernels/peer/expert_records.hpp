@@ -28,7 +28,13 @@ struct expert_arrays {
   std::uint64_t ids;               ///< [arrivals, k]: experts of this rank, or -1
   std::uint64_t weights;           ///< [arrivals, k]
   std::uint64_t places;            ///< [arrivals, k]: the row of each choice, or -1
-  std::uint64_t list;              ///< [arrivals] entries
+  std::uint64_t first_ids;         ///< [arrivals]: the first expert of each record that came, or -1
+  /// [arrivals]: the number of each record in the order by first expert, in which rows are fetched.
+  /// 0: in the order of the records.
+  std::uint64_t order;
+  std::uint64_t list;        ///< [arrivals] entries
+  std::uint32_t list_parts;  ///< blocks that take turns in the list, or 1: it is in order
+  pending_groups pending;    ///< experts of this rank
 
   // Of sums that come home.
   std::uint64_t returned;   ///< [departures] rows: gets the sum of each record that went
@@ -36,17 +42,19 @@ struct expert_arrays {
   std::uint64_t targets;    ///< [arrivals]: where the sum of each record that came goes, as `link.address`
 
   // Of results that come home one by one.
-  std::uint64_t departed;        ///< [ranks]: how many records went to each
-  std::uint64_t returned_lists;  ///< [departures]: the entry of each record in the list of its receiver
-  std::uint64_t return_list;     ///< [departures, k] entries of one place
-  std::uint64_t return_counts;   ///< [ranks]: how many of these entries name rows of each
-  std::uint64_t landed;          ///< [tokens, k]: the number of the choice if its result comes, or -1
+  std::uint64_t departed;         ///< [ranks]: how many records went to each
+  std::uint64_t sent_places;      ///< [arrivals, `place_words`]: `places` of the records, to send
+  std::uint64_t returned_places;  ///< [departures, `place_words`]: those of the records that went
+  std::uint64_t return_list;      ///< [departures, k] entries of one place
+  std::uint64_t return_count;     ///< how many entries these are
+  std::uint64_t landed;           ///< [tokens, k]: the number of the choice if its result comes, or -1
 };
 
-/// Names the words of a record. The first ones are the token, and where its sum goes in the window
-/// of its rank. Experts of the receiver follow, then weights, then scales.
+/// Names the words of a record. The first ones are the token, where its sum goes in the window of
+/// its rank, and that rank, which the receiver finds for itself. Experts of the receiver follow, then
+/// weights, then scales.
 namespace record {
-inline constexpr std::uint32_t token = 0, sum_low = 1, sum_high = 2, experts = 3;
+inline constexpr std::uint32_t token = 0, sum_low = 1, sum_high = 2, source = 3, experts = 4;
 }  // namespace record
 
 /// Stands for no expert in a record, and for no place in a list.
@@ -54,6 +62,11 @@ inline constexpr std::uint32_t none = ~0u;
 
 TMAP_HOST_DEVICE constexpr std::uint32_t record_words(std::uint32_t k, std::uint32_t scales) {
   return (record::experts + 2 * k + scales + 3) / 4 * 4;
+}
+
+/// Returns the words in which the places of a record travel.
+TMAP_HOST_DEVICE constexpr std::uint32_t place_words(std::uint32_t k) {
+  return (k + 3) / 4 * 4;
 }
 
 /// Returns the offset of a word of record `i`.
@@ -243,6 +256,7 @@ class taken_field {
   }
   TMAP_HOST_DEVICE void use(std::uint32_t i, std::uint32_t value) const {
     const std::uint32_t me = link_.rank(), number = first_ + i;
+    if (word_ == record::source) value = from_.rank;
     link_.store(me, record_word(at_, at_.arriving, number, word_), value);
     if (is_expert_ && value >= at_.experts) value = none;
     if (is_choice_) link_.store(me, word_at(choice_, std::uint64_t{number} * at_.k), value);
@@ -284,39 +298,98 @@ TMAP_HOST_DEVICE void write_choice(Link& link, const expert_arrays& at, std::uin
   link.store(me, word_at(at.ids, choice), id < at.experts ? id : none);
 }
 
-/// Writes one of the words of the entries of the list.
+/// Returns the first expert of record `i` of those that came. A record without one, which no rank
+/// should send, goes with the last expert, so that each has its number.
+template <class Link>
+[[nodiscard]] TMAP_HOST_DEVICE std::uint32_t first_expert(Link& link, const expert_arrays& at, std::uint64_t i) {
+  std::uint32_t first = at.experts - 1;
+  TMAP_KEEP_ROLLED
+  for (std::uint32_t j = 0; j < at.k; ++j) {
+    const std::uint32_t id = link.load(link.rank(), record_word(at, at.arriving, i, record::experts + j));
+    if (id < first) first = id;
+  }
+  return first;
+}
+
+/// Returns the rank that record `i` of those that came is from.
+template <class Link>
+[[nodiscard]] TMAP_HOST_DEVICE std::uint32_t source_of_record(Link& link, const expert_arrays& at, std::uint64_t i) {
+  std::uint32_t source = 0;
+  TMAP_KEEP_ROLLED
+  for (std::uint64_t end = 0; source + 1 < link.ranks(); ++source) {
+    end += link.load(link.rank(), word_at(at.arrived, source));
+    if (i < end) break;
+  }
+  return source;
+}
+
+/// Makes choices of the records that came, and finds where each is from.
+template <class Link>
+TMAP_HOST_DEVICE void write_choices(Link& link, const expert_arrays& at, const worker& thread) {
+  const std::uint32_t total = count_arrived(link, at);
+  if (thread.number == 0) link.store(link.rank(), at.total, total);
+  share(thread, std::uint64_t{at.arrivals} * at.k, [&](std::uint64_t i) { write_choice(link, at, i, total); });
+  share(thread, at.arrivals, [&](std::uint64_t i) {
+    link.store(link.rank(), word_at(at.first_ids, i), i < total ? first_expert(link, at, i) : none);
+    if (i < total)
+      link.store(link.rank(), record_word(at, at.arriving, i, record::source), source_of_record(link, at, i));
+  });
+}
+
+/// Writes one of the words of the entries of the list. In the order of the records no group ends
+/// early.
 template <class Link>
 class entry_field {
  public:
-  TMAP_HOST_DEVICE entry_field(Link& link, const expert_arrays& at, std::uint32_t word)
-      : link_(link), at_(at), word_(word), from_(record_word(at, at.arriving, 0, record::token)), step_(at.k) {
-    if (word == 0) step_ = record_words(at.k, at.scales);
-    if (0 < word && word <= at.k) from_ = word_at(at.places, word - 1);
+  TMAP_HOST_DEVICE entry_field(Link& link, const expert_arrays& at, const list_deal& deal, std::uint32_t word)
+      : link_(link), at_(at), deal_(deal), word_(word) {
+    const std::uint32_t ended = entry_word::places + at.k;
+    from_ = record_word(at, at.arriving, 0, word == entry_word::source ? record::source : record::token);
+    step_ = record_words(at.k, at.scales);
+    if (word == entry_word::group && at.order != 0) take_from(at.first_ids, 1);
+    if (entry_word::places <= word && word < ended) take_from(word_at(at.places, word - entry_word::places), at.k);
+    is_fixed_ = word >= ended || (word == entry_word::group && at.order == 0);
   }
 
   [[nodiscard]] TMAP_HOST_DEVICE std::uint32_t load(std::uint32_t i) const {
     return link_.load(link_.rank(), word_at(from_, std::uint64_t{i} * step_));
   }
   TMAP_HOST_DEVICE void use(std::uint32_t i, std::uint32_t value) const {
-    const std::uint64_t to = word_at(at_.list, std::uint64_t{i} * entry_words(at_.k) + word_);
-    link_.store(link_.rank(), to, word_ <= at_.k ? value : none);
+    const std::uint32_t number = at_.order == 0 ? i : link_.load(link_.rank(), word_at(at_.order, i));
+    const std::uint64_t entry = std::uint64_t{deal_.place(number)} * entry_words(at_.k);
+    const std::uint32_t fixed = word_ == entry_word::group ? 0 : none;
+    link_.store(link_.rank(), word_at(at_.list, entry + word_), is_fixed_ ? fixed : value);
   }
 
  private:
+  TMAP_HOST_DEVICE void take_from(std::uint64_t from, std::uint32_t step) {
+    from_ = from;
+    step_ = step;
+  }
+
   Link& link_;
   const expert_arrays& at_;
+  const list_deal& deal_;
   std::uint32_t word_;
   std::uint64_t from_;
-  std::uint32_t step_;  ///< words from one entry's to the next
+  std::uint32_t step_;  ///< words from one record's to the next
+  bool is_fixed_;       ///< the same in all entries
 };
 
-/// Makes choices of the records that came.
+/// Writes the places of one of the choices of records, for the ranks that sent them.
 template <class Link>
-TMAP_HOST_DEVICE void write_choices(Link& link, const expert_arrays& at, const worker& thread) {
-  const std::uint32_t total = count_arrived(link, at);
-  if (thread.number == 0) link.store(link.rank(), at.total, total);
-  share(thread, std::uint64_t{at.arrivals} * at.k, [&](std::uint64_t i) { write_choice(link, at, i, total); });
-}
+struct sent_place_field {
+  Link& link;
+  const expert_arrays& at;
+  std::uint32_t choice;
+
+  [[nodiscard]] TMAP_HOST_DEVICE std::uint32_t load(std::uint32_t i) const {
+    return choice < at.k ? link.load(link.rank(), word_at(at.places, std::uint64_t{i} * at.k + choice)) : none;
+  }
+  TMAP_HOST_DEVICE void use(std::uint32_t i, std::uint32_t value) const {
+    link.store(link.rank(), word_at(at.sent_places, std::uint64_t{i} * place_words(at.k) + choice), value);
+  }
+};
 
 /// Writes where the sum of record `i` goes, of those that came.
 template <class Link>
@@ -324,51 +397,30 @@ TMAP_HOST_DEVICE void write_target(Link& link, const expert_arrays& at, std::uin
   const std::uint32_t me = link.rank();
   const auto word = [&](std::uint32_t number) { return link.load(me, record_word(at, at.arriving, i, number)); };
   const std::uint64_t offset = std::uint64_t{word(record::sum_high)} << 32 | word(record::sum_low);
-  std::uint32_t source = 0;
-  TMAP_KEEP_ROLLED
-  for (std::uint64_t end = 0; source + 1 < link.ranks(); ++source) {
-    end += link.load(me, word_at(at.arrived, source));
-    if (i < end) break;
-  }
-  const std::uint64_t target = link.address(source, offset);
+  const std::uint64_t target = link.address(word(record::source), offset);
   link.store(me, word_at(at.targets, 2 * i), static_cast<std::uint32_t>(target));
   link.store(me, word_at(at.targets, 2 * i + 1), static_cast<std::uint32_t>(target >> 32));
 }
 
-/// Makes the list of rows to fetch, and that of the places of sums.
+/// Makes the list of rows to fetch, and that of the places of sums or results. From now on others
+/// may wait for rows.
 template <class Link>
 TMAP_HOST_DEVICE void write_list(Link& link, const expert_arrays& at, const word_worker& mine) {
-  const std::uint32_t words = entry_words(at.k), total = link.load(link.rank(), at.total);
-  share_words(mine, total, words, [&](std::uint32_t word) { return entry_field<Link>(link, at, word); });
-  if (at.sum_bytes != 0) share(mine.thread(), total, [&](std::uint64_t i) { write_target(link, at, i); });
-}
-
-/// Writes how many results come home from each rank: one for each choice of each record, if it has
-/// a row there.
-template <class Link>
-TMAP_HOST_DEVICE void write_return_count(Link& link, const expert_arrays& at, std::uint32_t rank) {
-  const std::uint32_t records = link.load(link.rank(), word_at(at.departed, rank));
-  link.store(link.rank(), word_at(at.return_counts, rank), records * at.k);
-}
-
-/// Writes the entries of a choice of this rank's tokens, one for each record of its token. One of
-/// them at most has a row: it is fetched to the place of the choice.
-template <class Link>
-TMAP_HOST_DEVICE void write_return(Link& link, const expert_arrays& at, std::uint32_t choice) {
-  const std::uint32_t me = link.rank(), first = choice / at.k * at.k, number = choice % at.k;
-  std::uint32_t landed = none;
-  TMAP_KEEP_ROLLED
-  for (std::uint32_t j = 0; j < at.k; ++j) {
-    const std::uint32_t i = link.load(me, word_at(at.record_of_choice, first + j));
-    if (i == none) continue;
-    const std::uint64_t told = std::uint64_t{i} * entry_words(at.k) + 1 + number;
-    const std::uint32_t row = link.load(me, word_at(at.returned_lists, told));
-    const std::uint64_t entry = (std::uint64_t{i} * at.k + number) * entry_words(1);
-    link.store(me, word_at(at.return_list, entry), row);
-    link.store(me, word_at(at.return_list, entry + 1), choice);
-    if (row != none) landed = choice;
+  const std::uint32_t me = link.rank(), total = link.load(me, at.total);
+  const list_deal deal{total, at.list_parts};
+  share_words(mine, total, entry_words(at.k),
+              [&](std::uint32_t word) { return entry_field<Link>(link, at, deal, word); });
+  if (at.sum_bytes != 0) {
+    share(mine.thread(), total, [&](std::uint64_t i) { write_target(link, at, i); });
+  } else {
+    share_words(mine, total, place_words(at.k), [&](std::uint32_t choice) {
+      return sent_place_field<Link>{link, at, choice};
+    });
   }
-  link.store(me, word_at(at.landed, choice), landed);
+  if (at.pending.words == 0) return;
+  share(mine.thread(), at.pending.groups + 1, [&](std::uint64_t group) {
+    link.store_at(at.pending.word(static_cast<std::uint32_t>(group)), 0 - at.pending.blocks);
+  });
 }
 
 }  // namespace tmap::kernels::peer

@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "kernels/load_kernel.hpp"
-#include "kernels/peer/expert_records.hpp"
+#include "kernels/peer/expert_returns.hpp"
 #include "kernels/peer/plain_launch.hpp"
 #include "kernels/peer_launch.hpp"
 
@@ -94,11 +94,7 @@ __global__ void __launch_bounds__(plan_threads)
     write_returns_kernel(const __grid_constant__ peer_memory_ref window, const __grid_constant__ dispatch_work work) {
   wait_for_kernel_before();
   peer_link link(window);
-  const peer::worker mine = thread_of_grid();
-  peer::share(mine, link.ranks(),
-              [&](std::uint64_t rank) { peer::write_return_count(link, work.at, static_cast<std::uint32_t>(rank)); });
-  peer::share(mine, std::uint64_t{work.at.tokens} * work.at.k,
-              [&](std::uint64_t choice) { peer::write_return(link, work.at, static_cast<std::uint32_t>(choice)); });
+  peer::write_returns(link, work.at, thread_of_grid());
 }
 
 /// Runs in each of the blocks that share a fetch. They must all run at the same time.

@@ -70,8 +70,8 @@ class gather_leader {
 /// announcements and rows of peers once `await_rows` has returned true. All blocks must run at the
 /// same time.
 template <class Work>
-__device__ void gather_by_block(const peer_memory_ref& window, const peer::exchange_request& given,
-                                std::uint64_t patience, const Work& work) {
+__device__ void gather_by_block(const peer_memory_ref& window, const peer::fetch_request& given, std::uint64_t patience,
+                                const Work& work) {
   __shared__ gather_team team;
   __shared__ peer::packet taken[peer::most_taken_packets];
   team.init();
@@ -86,11 +86,11 @@ __device__ void gather_by_block(const peer_memory_ref& window, const peer::excha
     });
     team.done.arrive();
   } else if (threadIdx.x == 0) {
-    peer::exchange_request request = given;
-    request.block = blockIdx.x;
-    request.blocks = gridDim.x;
+    peer::fetch_request request = given;
+    request.call.block = blockIdx.x;
+    request.call.blocks = gridDim.x;
     gather_leader leader(team);
-    static_cast<void>(peer::gather(link, request, link.now() + patience, leader));
+    static_cast<void>(peer::gather_listed(link, request, link.now() + patience, leader));
   }
 }
 
@@ -131,7 +131,7 @@ __device__ void place_rows(peer_link& link, const peer::fetch_request& request, 
 __global__ void __launch_bounds__(gather_threads)
     place_rows_kernel(const __grid_constant__ peer_memory_ref window, const __grid_constant__ peer::fetch_request given,
                       std::uint64_t patience) {
-  gather_by_block(window, given.call, patience, [&](peer_link& link, const peer::worker& warp, const auto& await_rows) {
+  gather_by_block(window, given, patience, [&](peer_link& link, const peer::worker& warp, const auto& await_rows) {
     place_rows(link, given, warp, await_rows);
   });
 }

@@ -2,7 +2,8 @@
 #pragma once
 
 // Fetches rows by a list: each rank pulls the rows that its list names, each once, and puts each to
-// all its places. The ranks announce where their rows lie, and judge, as in an exchange.
+// all its places. The ranks announce where their rows lie, and judge, as in an exchange. Others may
+// wait for the rows of a group of places while later ones come.
 
 #include "kernels/peer/protocol_exchange.hpp"
 
@@ -19,11 +20,50 @@ inline constexpr std::uint32_t fetch_banks = 3;
 /// The first sets are those of rows.
 inline constexpr std::uint32_t fetch_sets = pull_sets + fetch_banks;
 
-/// Returns the words of an entry of a list: the number of the row at its source, then its places.
-/// A place that is no row of `out` is none.
+/// Names the words of an entry of a list: the row at its source, and the rank of that. `group` is
+/// the first group that the row has a place in. The places follow. One that is no row of `out` is
+/// none.
+namespace entry_word {
+inline constexpr std::uint32_t row = 0, source = 1, group = 2, places = 3;
+}  // namespace entry_word
+
 TMAP_HOST_DEVICE constexpr std::uint32_t entry_words(std::uint32_t places) {
-  return (1 + places + 3) / 4 * 4;
+  return (entry_word::places + places + 3) / 4 * 4;
 }
+
+/// Deals the entries of a list to blocks. They take turns in the order of the fetch, so that all of
+/// them come to the end of a group together. In the list the entries of each block follow each
+/// other.
+class list_deal {
+ public:
+  TMAP_HOST_DEVICE constexpr list_deal(std::uint32_t entries, std::uint32_t blocks)
+      : blocks_(blocks), share_(entries / blocks), longer_(entries % blocks) {}
+
+  /// Returns where the entries of a block begin. Those of one block more end the list.
+  TMAP_HOST_DEVICE constexpr std::uint32_t begin(std::uint32_t block) const {
+    return block * share_ + (block < longer_ ? block : longer_);
+  }
+  /// Returns the place of the entry that is number `number` in the order of the fetch.
+  TMAP_HOST_DEVICE constexpr std::uint32_t place(std::uint32_t number) const {
+    return blocks_ == 1 ? number : begin(number % blocks_) + number / blocks_;
+  }
+
+ private:
+  std::uint32_t blocks_;
+  std::uint32_t share_;
+  std::uint32_t longer_;  ///< blocks that have one entry more
+};
+
+/// Places words that others wait for while a fetch runs. Each begins as minus the number of its
+/// blocks, which raise it. Word g is 0 once all rows of group g have come. One more word is 0 once
+/// all blocks run.
+struct pending_groups {
+  std::uint64_t words;  ///< as `link.address`; 0: nobody waits
+  std::uint32_t groups;
+  std::uint32_t blocks;  ///< of the fetch
+
+  TMAP_HOST_DEVICE constexpr std::uint64_t word(std::uint32_t group) const { return words + group * word_bytes; }
+};
 
 /// Describes one rank's part of a fetch. Shared memory has the stages first, then the parts of the
 /// list.
@@ -31,11 +71,12 @@ struct fetch_request {
   /// Has no groups and counts. `rows` are what others fetch here, `sent_rows` of them. `capacity`
   /// counts the rows of `out`.
   exchange_request call;
-  std::uint64_t arrived;  ///< words: how many entries of the list name rows of each rank
-  std::uint64_t list;     ///< entries, in the order of the ranks
+  std::uint64_t listed;   ///< word: how many entries the list has
+  std::uint64_t list;     ///< entries, those of the first block first
   std::uint32_t places;   ///< of an entry
   std::uint32_t entries;  ///< of a part, at most `most_fetch_entries`
   std::uint32_t out_pitch;
+  pending_groups pending;
 };
 
 /// Describes a piece of a row in a stage. A fetch needs one for each stage; they lie in shared
@@ -47,84 +88,76 @@ struct fetch_piece {
   std::uint32_t bank;   ///< where in shared memory its part of the list lies
 };
 
-/// Names some entries that follow each other, all of one source. No entries stand for the end.
+/// Returns the byte of a word of an entry in shared memory.
+TMAP_HOST_DEVICE constexpr std::uint32_t shared_word(std::uint32_t entry, std::uint32_t word) {
+  return entry + word * static_cast<std::uint32_t>(word_bytes);
+}
+
+/// Names some entries that follow each other. No entries stand for the end.
 struct list_part {
-  std::uint32_t source;
   std::uint32_t first;
   std::uint32_t entries;
 };
 
-/// Deals the parts of a list among the blocks. A short list has short parts, so that every block
-/// has one. Blocks begin with different ranks, so that rows cross the link all the time: those of
-/// this rank take time, too, if they have many places.
+/// Walks through the entries of a block.
 template <class Link>
 class list_walk {
  public:
-  TMAP_HOST_DEVICE list_walk(Link& link, const fetch_request& request)
-      : link_(link), request_(request), turn_(request.call.block % link.ranks()), left_(link.ranks()) {
-    std::uint64_t all = 0;
-    TMAP_KEEP_ROLLED
-    for (std::uint32_t source = 0; source < link.ranks(); ++source) all += count(source);
-    const std::uint64_t share = (all + request.call.blocks - 1) / request.call.blocks;
-    most_ = share < request.entries ? static_cast<std::uint32_t>(share) : request.entries;
+  TMAP_HOST_DEVICE list_walk(Link& link, const fetch_request& request) : most_(request.entries) {
+    const list_deal deal{link.load(link.rank(), request.listed), request.call.blocks};
+    next_ = deal.begin(request.call.block);
+    end_ = deal.begin(request.call.block + 1);
   }
 
-  /// Returns the next part of this block. It steps over the parts of other blocks at once: to look
-  /// at each of them took more time than to fetch a short list.
   TMAP_HOST_DEVICE list_part next() {
-    TMAP_KEEP_ROLLED
-    for (; left_ > 0; end()) {
-      if (!begun_) begin();
-      const std::uint64_t at = std::uint64_t{own_} * most_;
-      if (at < count_) {
-        const std::uint64_t left = count_ - at;
-        own_ += request_.call.blocks;
-        return {source_, first_ + static_cast<std::uint32_t>(at),
-                left < most_ ? static_cast<std::uint32_t>(left) : most_};
-      }
-    }
-    return {};
+    const std::uint32_t left = end_ - next_;
+    const list_part found{next_, left < most_ ? left : most_};
+    next_ += found.entries;
+    return found;
   }
 
  private:
-  TMAP_HOST_DEVICE std::uint32_t count(std::uint32_t source) const {
-    return link_.load(link_.rank(), word_at(request_.arrived, source));
-  }
-  TMAP_HOST_DEVICE std::uint32_t parts(std::uint32_t source) const {
-    const std::uint32_t entries = count(source);
-    return entries == 0 ? 0 : (entries - 1) / most_ + 1;
-  }
-  /// Finds the rows of the next rank. The blocks share its parts so that all have as many together
-  /// with those of the ranks before it.
+  std::uint32_t most_;  ///< entries of a part
+  std::uint32_t next_;
+  std::uint32_t end_;
+};
+
+/// Raises the words of pending groups, for one block. In the end it has raised each of them once,
+/// however its call ended, so that nobody waits for ever.
+template <class Link>
+class group_raiser {
+ public:
+  TMAP_HOST_DEVICE group_raiser(Link& link, const pending_groups& of)
+      : link_(link), of_(of), groups_(of.words == 0 ? 0 : of.groups) {}
+
   TMAP_HOST_DEVICE void begin() {
-    begun_ = true;
-    source_ = rank_in_turn(link_, turn_);
-    first_ = 0;
-    TMAP_KEEP_ROLLED
-    for (std::uint32_t before = 0; before < source_; ++before) first_ += count(before);
-    count_ = count(source_);
-    const std::uint32_t blocks = request_.call.blocks;
-    std::uint32_t parts_before = 0;
-    TMAP_KEEP_ROLLED
-    for (std::uint32_t i = 0; i < turn_; ++i) parts_before = (parts_before + parts(rank_in_turn(link_, i))) % blocks;
-    own_ = (request_.call.block + blocks - parts_before) % blocks;
+    if (groups_ != 0) raise(groups_);
   }
+  /// Raises groups before `group`, whose rows this block had put before its last `flush`.
+  TMAP_HOST_DEVICE void pass(std::uint32_t group) {
+    const std::uint32_t end = group < groups_ ? group : groups_;
+    if (passed_ >= end) return;
+    link_.quiet_flushed();
+    raise_up_to(end);
+  }
+  /// Raises all groups that are left. What the block put has completed.
   TMAP_HOST_DEVICE void end() {
-    begun_ = false;
-    --left_;
-    turn_ = turn_ + 1 < link_.ranks() ? turn_ + 1 : 0;
+    if (passed_ == groups_) return;
+    link_.release();
+    raise_up_to(groups_);
+  }
+
+ private:
+  TMAP_HOST_DEVICE void raise(std::uint32_t group) { link_.raise_released_at(of_.word(group), 1); }
+  TMAP_HOST_DEVICE void raise_up_to(std::uint32_t end) {
+    TMAP_KEEP_ROLLED
+    for (; passed_ < end; ++passed_) raise(passed_);
   }
 
   Link& link_;
-  const fetch_request& request_;
-  std::uint32_t turn_;
-  std::uint32_t left_;  ///< ranks
-  std::uint32_t most_;  ///< entries of a part
-  bool begun_{false};
-  std::uint32_t source_{0};
-  std::uint32_t first_{0};  ///< entry of the source
-  std::uint32_t count_{0};
-  std::uint32_t own_{0};  ///< the next part of this block, among those of the source
+  const pending_groups& of_;
+  std::uint32_t groups_;
+  std::uint32_t passed_{0};
 };
 
 /// Moves pieces of rows from peers to all their places. While one half of the stages is stored, the
@@ -132,12 +165,16 @@ class list_walk {
 template <class Link>
 class row_mover {
  public:
-  TMAP_HOST_DEVICE row_mover(Link& link, const fetch_request& request, fetch_piece* pieces)
+  TMAP_HOST_DEVICE row_mover(Link& link, const fetch_request& request, fetch_piece* pieces, group_raiser<Link>& pending)
       : link_(link),
         request_(request),
         pieces_(pieces),
+        pending_(pending),
         sets_(request.call.stages < pull_sets ? 1 : pull_sets),
         half_(sets_ == 1 ? request.call.stages : request.call.stages / pull_sets) {}
+
+  /// No row that is moved from now on has a place in a group before `group`.
+  TMAP_HOST_DEVICE void reach(std::uint32_t group) { reached_ = group; }
 
   /// Fetches bytes of a row. `entry` is its entry in shared memory, in a bank of the list.
   TMAP_HOST_DEVICE void move(std::uint32_t source, std::uint64_t from, std::uint32_t at, std::uint32_t bytes,
@@ -160,6 +197,7 @@ class row_mover {
     TMAP_KEEP_ROLLED
     for (std::uint32_t set = 0; set < sets_; ++set) turn();
     link_.quiet();
+    pending_.end();
   }
 
  private:
@@ -170,21 +208,25 @@ class row_mover {
   /// Stores the set that was filled before this one, and fills it again.
   TMAP_HOST_DEVICE void turn() {
     const std::uint32_t stored = sets_ == 1 ? filled_ : others_;
+    const std::uint32_t reached = sets_ == 1 ? reached_ : others_reached_;
     set_ = sets_ - 1 - set_;
     others_ = filled_;
+    others_reached_ = reached_;
     filled_ = 0;
     if (stored == 0) return;
     link_.wait_gets(set_);
     TMAP_KEEP_ROLLED
     for (std::uint32_t stage = set_ * half_; stage < set_ * half_ + stored; ++stage) put_everywhere(stage);
-    link_.flush();  // the next pieces take the same memory
+    pending_.pass(flushed_reached_);  // by stores of the turn before, which have had time to complete
+    link_.flush();                    // the next pieces take the same memory
+    flushed_reached_ = reached;
   }
 
   TMAP_HOST_DEVICE void put_everywhere(std::uint32_t stage) {
     const fetch_piece each = pieces_[stage];
     TMAP_KEEP_ROLLED
     for (std::uint32_t i = 0; i < request_.places; ++i) {
-      const std::uint32_t place = link_.load_shared(each.entry + (1 + i) * static_cast<std::uint32_t>(word_bytes));
+      const std::uint32_t place = link_.load_shared(shared_word(each.entry, entry_word::places + i));
       if (place >= request_.call.capacity) continue;
       const std::uint64_t to = request_.call.out + std::uint64_t{place} * request_.out_pitch + each.at;
       link_.put(link_.rank(), to, stage * request_.call.staging_bytes, each.bytes);
@@ -195,24 +237,31 @@ class row_mover {
   Link& link_;
   const fetch_request& request_;
   fetch_piece* pieces_;
+  group_raiser<Link>& pending_;
   std::uint32_t sets_;
   std::uint32_t half_;  ///< stages of a set
   std::uint32_t set_{0};
   std::uint32_t filled_{0};   ///< stages of this set
   std::uint32_t others_{0};   ///< and of the other one
   std::uint32_t waiting_{0};  ///< pieces whose places are in each bank
+  // No row that follows has a place in a group before these: after the pieces of this set, of the
+  // other one, and of those that are stored.
+  std::uint32_t reached_{0};
+  std::uint32_t others_reached_{0};
+  std::uint32_t flushed_reached_{0};
 };
 
 /// Fetches this block's share of the rows of all ranks.
 template <class Link>
 class row_fetcher {
  public:
-  TMAP_HOST_DEVICE row_fetcher(Link& link, const fetch_request& request, fetch_piece* pieces)
+  TMAP_HOST_DEVICE row_fetcher(Link& link, const fetch_request& request, fetch_piece* pieces,
+                               group_raiser<Link>& pending)
       : link_(link),
         request_(request),
         told_(link, request.call),
         walk_(link, request),
-        mover_(link, request, pieces) {}
+        mover_(link, request, pieces, pending) {}
 
   TMAP_HOST_DEVICE void run() {
     list_part now = walk_.next();
@@ -243,20 +292,20 @@ class row_fetcher {
   }
 
   TMAP_HOST_DEVICE void fetch(const list_part& part, std::uint32_t bank) {
-    const std::uint32_t row_bytes = request_.call.row_bytes, most = request_.call.staging_bytes;
-    const std::uint32_t rows = told_.word(part.source, slot::sent_rows);
-    const std::uint64_t pitch = told_.word(part.source, slot::sent_pitch);
-    const std::uint64_t first = told_.rows_at(part.source);
     TMAP_KEEP_ROLLED
-    for (std::uint32_t i = 0; i < part.entries; ++i) {
-      const std::uint32_t entry = entry_at(bank, i);
-      const std::uint32_t row = link_.load_shared(entry);
-      if (row >= rows) continue;  // the source has no such row
-      TMAP_KEEP_ROLLED
-      for (std::uint32_t at = 0; at < row_bytes; at += most) {
-        const std::uint32_t bytes = row_bytes - at < most ? row_bytes - at : most;
-        mover_.move(part.source, first + row * pitch, at, bytes, entry, bank);
-      }
+    for (std::uint32_t i = 0; i < part.entries; ++i) fetch_row(entry_at(bank, i), bank);
+  }
+
+  TMAP_HOST_DEVICE void fetch_row(std::uint32_t entry, std::uint32_t bank) {
+    const std::uint32_t row = link_.load_shared(shared_word(entry, entry_word::row));
+    const std::uint32_t source = link_.load_shared(shared_word(entry, entry_word::source));
+    mover_.reach(link_.load_shared(shared_word(entry, entry_word::group)));
+    if (row >= told_.word(source, slot::sent_rows)) return;  // the source has no such row
+    const std::uint64_t from = told_.rows_at(source) + row * std::uint64_t{told_.word(source, slot::sent_pitch)};
+    const std::uint32_t row_bytes = request_.call.row_bytes, most = request_.call.staging_bytes;
+    TMAP_KEEP_ROLLED
+    for (std::uint32_t at = 0; at < row_bytes; at += most) {
+      mover_.move(source, from, at, row_bytes - at < most ? row_bytes - at : most, entry, bank);
     }
   }
 
@@ -267,14 +316,16 @@ class row_fetcher {
   row_mover<Link> mover_;
 };
 
+template <class Pending>
 struct fetch_moves {
   const fetch_request& request;
   fetch_piece* pieces;
+  Pending& pending;
 
   TMAP_HOST_DEVICE const exchange_request* next() const { return nullptr; }
   template <class Link>
   TMAP_HOST_DEVICE void move(Link& link) const {
-    row_fetcher<Link>(link, request, pieces).run();
+    row_fetcher<Link>(link, request, pieces, pending).run();
   }
   template <class Link>
   TMAP_HOST_DEVICE void write_counts(Link&) const {}
@@ -285,7 +336,12 @@ struct fetch_moves {
 template <class Link>
 [[nodiscard]] TMAP_HOST_DEVICE peer_verdict fetch(Link& link, const fetch_request& request, fetch_piece* pieces,
                                                   std::uint64_t deadline) {
-  return run_call(link, request.call, deadline, fetch_moves{request, pieces});
+  group_raiser<Link> pending(link, request.pending);
+  pending.begin();
+  const fetch_moves<group_raiser<Link>> moves{request, pieces, pending};
+  const peer_verdict ended = run_call(link, request.call, deadline, moves);
+  pending.end();
+  return ended;
 }
 
 }  // namespace tmap::kernels::peer

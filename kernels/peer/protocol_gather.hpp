@@ -23,17 +23,9 @@ class listed_rows {
       : link_(link), request_(request), told_(link, request.call) {}
 
   /// Returns how many entries the list has.
-  TMAP_HOST_DEVICE std::uint32_t count() const {
-    std::uint32_t all = 0;
-    TMAP_KEEP_ROLLED
-    for (std::uint32_t rank = 0; rank < link_.ranks(); ++rank) all += count(rank);
-    return all;
-  }
+  TMAP_HOST_DEVICE std::uint32_t count() const { return link_.load(link_.rank(), request_.listed); }
   TMAP_HOST_DEVICE listed_entry entry(std::uint32_t number) const {
-    std::uint32_t rank = 0;
-    TMAP_KEEP_ROLLED
-    for (std::uint32_t end = count(0); number >= end && rank + 1 < link_.ranks(); end += count(rank)) ++rank;
-    return {rank, word(number, 0)};
+    return {word(number, entry_word::source), word(number, entry_word::row)};
   }
   TMAP_HOST_DEVICE row_place find(const listed_entry& entry) const {
     const std::uint64_t place =
@@ -42,14 +34,11 @@ class listed_rows {
   }
   /// Returns where a row goes: one of the entry's places in the own window, or 0.
   TMAP_HOST_DEVICE std::uint64_t target(std::uint32_t entry, std::uint32_t number) const {
-    const std::uint32_t place = word(entry, 1 + number);
+    const std::uint32_t place = word(entry, entry_word::places + number);
     return place < request_.call.capacity ? request_.call.out + std::uint64_t{place} * request_.out_pitch : 0;
   }
 
  private:
-  TMAP_HOST_DEVICE std::uint32_t count(std::uint32_t rank) const {
-    return link_.load(link_.rank(), word_at(request_.arrived, rank));
-  }
   TMAP_HOST_DEVICE std::uint32_t word(std::uint32_t entry, std::uint32_t number) const {
     return link_.load(link_.rank(),
                       word_at(request_.list, std::uint64_t{entry} * entry_words(request_.places) + number));
@@ -80,6 +69,17 @@ template <class Link, class Team>
 TMAP_HOST_DEVICE peer_verdict gather(Link& link, const exchange_request& request, std::uint64_t deadline, Team& team) {
   const peer_verdict ended = run_call(link, request, deadline, gather_moves<Team>{team});
   team.dismiss();
+  return ended;
+}
+
+/// Leads one block's part of a fetch whose rows the other threads of the block read.
+template <class Link, class Team>
+TMAP_HOST_DEVICE peer_verdict gather_listed(Link& link, const fetch_request& request, std::uint64_t deadline,
+                                            Team& team) {
+  group_raiser<Link> pending(link, request.pending);
+  pending.begin();
+  const peer_verdict ended = gather(link, request.call, deadline, team);
+  pending.end();
   return ended;
 }
 

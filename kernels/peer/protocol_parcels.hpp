@@ -64,8 +64,7 @@ TMAP_HOST_DEVICE constexpr std::uint64_t parcel_counts(std::uint32_t ranks) {
 template <class Link>
 class parcel_link {
  public:
-  TMAP_HOST_DEVICE parcel_link(Link& link, const exchange_request& request, const parcel_layout& at,
-                               std::uint32_t call)
+  TMAP_HOST_DEVICE parcel_link(Link& link, const exchange_request& request, const parcel_layout& at, std::uint32_t call)
       : link_(link),
         at_(at),
         own_slot_(slot_at(link.ranks(), call, link.rank())),

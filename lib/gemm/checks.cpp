@@ -56,6 +56,9 @@ void check_index(arguments& given, const row_problem& problem) {
   }
   given.pointer(problem.a_rows, problem_name.member("a_rows"));
   given.range(problem.a_row_count, 1, max_extent, count_name);
+  if (problem.pending != nullptr) {
+    given.refuse(problem_name.member("pending"), "is set; with a_rows it must not be");
+  }
   if (problem.a_layout != a_layout::m_by_k) {
     given.refuse(problem_name.member("a_layout"), "is k_by_m; with a_rows it must be m_by_k");
   }
@@ -135,6 +138,7 @@ void check_call(arguments& given, const run& with) {
   check_run(given, with);
   given.equal(with.windows.size(), 0, "windows",
               "are {found}; a grouped product takes none, so there must be {allowed}");
+  if (with.choices.blocks) given.at_least(*with.choices.blocks, 2, argument{"choices"}.member("blocks"));
   if (with.choices.plan) given.at_most(*with.choices.plan, plan_count() - 1, argument{"choices"}.member("plan"));
 }
 
@@ -159,6 +163,7 @@ void check_problem(arguments& given, const row_problem& problem) {
   if (!given || problem.groups == 0 || problem.rows == 0) return;
   check_offsets(given, problem.offsets, problem_name.member("offsets"), offset_format::labels);
   check_epilogue(given, problem);
+  given.optional_pointer(problem.pending, problem_name.member("pending"));
   check_index(given, problem);
   check_targets(given, problem);
   check_block_scales(given, problem);

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <tmap/grouped_gemm.hpp>
 
+#include <algorithm>
+#include <cstdint>
+
 #include "kernels/gemm/gemm_group.hpp"
 #include "kernels/gemm_launch.hpp"
 #include "lib/batch/run_arguments.hpp"
@@ -37,6 +40,12 @@ constexpr batch_call call_of(const pointer_problem&) {
   return batch_call::gemm_pointers;
 }
 
+/// Returns how many multiprocessors compute tiles. Blocks come in pairs in some plans.
+std::uint32_t multiprocessors_of(const prepared_product& ready, const choices& chosen) {
+  const std::uint32_t most = std::min(chosen.blocks.value_or(ready.multiprocessors), ready.multiprocessors);
+  return chosen.blocks && ready.plan->is_paired ? most / 2 * 2 : most;
+}
+
 template <class Problem>
 result<void> enqueue(const Problem& problem, const run& with) {
   const result<prepared_product> ready = prepare(problem, with.choices.plan);
@@ -45,7 +54,7 @@ result<void> enqueue(const Problem& problem, const run& with) {
   const reported_call call{call_of(problem), problem.groups, with.check, stream};
   return report_call(call, [&](const fault_sink& faults) -> result<void> {
     const kernels::gemm_call launch{*ready->plan,  ready->maps, with.where.scratch.memory,
-                                    with.statuses, with.header, ready->multiprocessors,
+                                    with.statuses, with.header, multiprocessors_of(*ready, with.choices),
                                     stream,        faults};
     TMAP_TRY_CUDA(kernels::launch_gemm_set_up(problem, launch));
     TMAP_TRY_CUDA(kernels::launch_gemm_tiles(problem, launch));

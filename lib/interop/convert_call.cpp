@@ -66,7 +66,8 @@ void check_call(arguments& all, const tmap_call& call, const uses& used) {
                  {"allowed", call.allowed, used.routes},
                  {"trusted", call.trusted, used.maps},
                  {"publish", call.publish, used.maps},
-                 {"plan", call.plan, used.plan},
+                 {"plan", call.plan, used.product},
+                 {"blocks", call.blocks, used.product},
                  {"owners", number_of(call.owners), used.maps},
                  {"owner_window", call.owner_window.value, used.maps}};
   const support::argument name{"call"};
@@ -105,6 +106,7 @@ template <>
 gemm::run run_of(const tmap_call& call) {
   auto run = run_at<gemm::run>(stream_of(call), call);
   if (call.plan != 0) run.choices.plan = call.plan - 1;
+  if (call.blocks != 0) run.choices.blocks = call.blocks;
   return run;
 }
 

@@ -24,7 +24,7 @@ struct uses {
   bool windows{true};
   bool routes{};
   bool maps{};
-  bool plan{};
+  bool product{};
 };
 
 void check_call(arguments& all, const tmap_call& call, const uses& used);
@@ -55,7 +55,7 @@ using index_call = call_input<ragged::run, uses{.engine = true, .workspace = fal
 /// Rows without gaps.
 using padding_call =
     call_input<ragged::run, uses{.engine = true, .workspace = false, .statuses = false, .windows = false}>;
-using gemm_call = call_input<gemm::run, uses{.windows = false, .plan = true}>;
+using gemm_call = call_input<gemm::run, uses{.windows = false, .product = true}>;
 using moe_route_call = call_input<moe::run, uses{.windows = false}>;
 using moe_layer_call = call_input<moe::run, uses{.windows = false}>;
 using moe_combine_call = call_input<moe::run, uses{.workspace = false, .windows = false}>;

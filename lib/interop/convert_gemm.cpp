@@ -77,6 +77,7 @@ gemm::row_problem library_of(const tmap_row_problem& from) {
           .offsets = library_of(from.offsets),
           .a = library_of(from.a),
           .a_layout = static_cast<gemm::a_layout>(from.a_layout),
+          .pending = from.pending,
           .a_rows = from.a_rows,
           .a_row_count = from.a_row_count,
           .b = library_of(from.b),

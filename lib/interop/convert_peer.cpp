@@ -83,7 +83,9 @@ expert_parallel::dispatch_problem library_of(const tmap_peer_dispatch_problem& p
           .counts = problem.counts,
           .begins = problem.begins,
           .ends = problem.ends,
-          .weight_of_row = problem.weight_of_row};
+          .weight_of_row = problem.weight_of_row,
+          .pending = problem.pending,
+          .ready = problem.ready};
 }
 
 expert_parallel::combine_problem library_of(const tmap_peer_combine_problem& problem) {

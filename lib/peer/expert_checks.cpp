@@ -74,6 +74,7 @@ void check_outputs(arguments& given, const dispatch_problem& problem) {
   given.optional_pointer(problem.begins, problem_name.member("begins"));
   given.optional_pointer(problem.ends, problem_name.member("ends"));
   given.optional_pointer(problem.weight_of_row, problem_name.member("weight_of_row"));
+  given.optional_pointer(problem.pending, problem_name.member("pending"));
 }
 
 void check_matrix(arguments& given, const gemm::matrix& of, const shape& sizes, std::uint64_t rows,

@@ -40,6 +40,16 @@ moe::route_problem arriving_route(const shape& sizes, std::uint32_t ranks, const
   return made;
 }
 
+moe::route_problem fetching_route(const shape& sizes, std::uint32_t ranks, const void* first_ids) {
+  moe::route_problem made;
+  made.tokens = sizes.arrivals;
+  made.experts = sizes.experts / ranks;
+  made.k = 1;
+  made.choices = moe::given_choices{.ids = first_ids};
+  made.rows = sizes.arrivals;
+  return made;
+}
+
 bool has_all_rows(const shape& sizes, std::uint32_t ranks) {
   shape unbounded = sizes;
   unbounded.rows = 0;
@@ -56,6 +66,8 @@ result<places> place(const shape& sizes, std::uint32_t ranks) {
   if (!leaving) return failure{leaving.error()};
   const result<std::uint64_t> coming = moe::workspace_bytes(arriving_route(sizes, ranks, nullptr, nullptr));
   if (!coming) return failure{coming.error()};
+  const result<std::uint64_t> fetching = moe::workspace_bytes(fetching_route(sizes, ranks, nullptr));
+  if (!fetching) return failure{fetching.error()};
   constexpr std::uint64_t word = sizeof(std::uint32_t);
   const std::uint64_t record = word * kernels::peer::record_words(sizes.k, sizes.scales);
   const std::uint64_t leave = departures(sizes, ranks), choices = word * sizes.tokens * sizes.k;
@@ -80,18 +92,22 @@ result<places> place(const shape& sizes, std::uint32_t ranks) {
   made.ids = take(came);
   made.weights = take(came);
   made.row_of_choice = take(came);
+  made.first_ids = take(word * sizes.arrivals);
+  made.order = take(word * sizes.arrivals);
   made.list = take(word * kernels::peer::entry_words(sizes.k) * sizes.arrivals);
   if (sizes.returned == return_kind::sums) {
     made.targets = take(sizeof(std::uint64_t) * sizes.arrivals);
     made.returned = take(sum_bytes(sizes) * leave);
   } else {
-    made.returned_lists = take(word * kernels::peer::entry_words(sizes.k) * leave);
+    made.sent_places = take(word * kernels::peer::place_words(sizes.k) * sizes.arrivals);
+    made.place_counts = take(word * ranks);
+    made.returned_places = take(word * kernels::peer::place_words(sizes.k) * leave);
     made.return_list = take(word * kernels::peer::entry_words(1) * leave * sizes.k);
-    made.return_counts = take(word * ranks);
+    made.return_count = take(word);
     made.row_of_landed = take(choices);
     made.landed = take(sum_bytes(sizes) * sizes.tokens * sizes.k);
   }
-  made.scratch_bytes = std::max(*leaving, *coming);
+  made.scratch_bytes = std::max({*leaving, *coming, *fetching});
   made.scratch = take(made.scratch_bytes);
   made.end = end;
   return made;

@@ -20,10 +20,11 @@ struct places {
   std::uint64_t header;   ///< of the choices of these
   std::uint64_t departed, arrived;
   std::uint64_t rank_of_choice, record_of_choice, token_of_record, departing;
-  std::uint64_t arriving, ids, weights, row_of_choice, list;
-  std::uint64_t targets, returned;                                                  ///< `return_kind::sums`
-  std::uint64_t returned_lists, return_list, return_counts, row_of_landed, landed;  ///< `return_kind::rows`
-  std::uint64_t scratch, scratch_bytes;                                             ///< of routes
+  std::uint64_t arriving, ids, weights, row_of_choice, first_ids, order, list;
+  std::uint64_t targets, returned;                                 ///< `return_kind::sums`
+  std::uint64_t sent_places, place_counts, returned_places;        ///< `return_kind::rows`
+  std::uint64_t return_list, return_count, row_of_landed, landed;  ///< the same
+  std::uint64_t scratch, scratch_bytes;                            ///< of routes
   std::uint64_t end;
 };
 
@@ -35,6 +36,8 @@ std::uint64_t sum_bytes(const shape& sizes);
 /// expert.
 moe::route_problem departing_route(const shape& sizes, std::uint32_t ranks, const void* rank_of_choice);
 moe::route_problem arriving_route(const shape& sizes, std::uint32_t ranks, const void* ids, const float* weights);
+/// Describes how the records that came are sorted by their first expert.
+moe::route_problem fetching_route(const shape& sizes, std::uint32_t ranks, const void* first_ids);
 
 /// Returns whether a rank has room for the rows of any tokens that it has room for.
 bool has_all_rows(const shape& sizes, std::uint32_t ranks);

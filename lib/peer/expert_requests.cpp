@@ -8,7 +8,11 @@ namespace tmap::expert_parallel {
 using kernels::peer::exchange_request;
 using kernels::peer::fetch_request;
 
-kernels::peer::expert_arrays call_parts::arrays() const {
+kernels::peer::pending_groups call_parts::pending_of(const std::uint32_t* words) const {
+  return {reinterpret_cast<std::uintptr_t>(words), sizes_.experts / ranks(), with_.blocks};
+}
+
+kernels::peer::expert_arrays call_parts::arrays(const std::uint32_t* pending) const {
   kernels::peer::expert_arrays at{};
   at.tokens = static_cast<std::uint32_t>(sizes_.tokens);
   at.k = sizes_.k;
@@ -25,14 +29,19 @@ kernels::peer::expert_arrays call_parts::arrays() const {
   at.ids = offset(at_.ids);
   at.weights = offset(at_.weights);
   at.places = offset(at_.row_of_choice);
+  at.first_ids = offset(at_.first_ids);
+  at.order = are_few(sizes_) ? 0 : offset(at_.order);  // few rows come together
   at.list = offset(at_.list);
+  at.list_parts = with_.blocks;
+  at.pending = pending_of(pending);
   at.returned = offset(at_.returned);
   at.sum_bytes = sizes_.returned == return_kind::sums ? sum_bytes(sizes_) : 0;
   at.targets = offset(at_.targets);
   at.departed = offset(at_.departed);
-  at.returned_lists = offset(at_.returned_lists);
+  at.sent_places = offset(at_.sent_places);
+  at.returned_places = offset(at_.returned_places);
   at.return_list = offset(at_.return_list);
-  at.return_counts = offset(at_.return_counts);
+  at.return_count = offset(at_.return_count);
   at.landed = offset(at_.row_of_landed);
   return at;
 }
@@ -108,21 +117,22 @@ fetch_request call_parts::rows_of(const dispatch_problem& problem) const {
   made.call.always_counts = true;
   made.call.is_announced = has_all_rows(sizes_, ranks());
   if (!made.call.is_announced) made.call.lacking = offset(at_.header) + offsetof(batch_header, bad_count);
-  made.arrived = offset(at_.arrived);
+  made.listed = offset(at_.total);
   made.list = offset(at_.list);
   made.places = sizes_.k;
   made.out_pitch = static_cast<std::uint32_t>(problem.out.pitch_bytes);
+  made.pending = pending_of(problem.pending);
   return made;
 }
 
-exchange_request call_parts::lists() const {
+exchange_request call_parts::places_of_rows() const {
   exchange_request made = request();
   made.after = offset(at_.outcome);
-  made.rows = offset(at_.list);
+  made.rows = offset(at_.sent_places);
   made.splits = offset(at_.arrived);
-  made.out = offset(at_.returned_lists);
-  made.out_splits = offset(at_.return_counts);  // overwritten by those of the fetch
-  made.row_bytes = 4 * kernels::peer::entry_words(sizes_.k);
+  made.out = offset(at_.returned_places);
+  made.out_splits = offset(at_.place_counts);
+  made.row_bytes = 4 * kernels::peer::place_words(sizes_.k);
   made.sent_rows = static_cast<std::uint32_t>(sizes_.arrivals);
   made.capacity = static_cast<std::uint32_t>(departures(sizes_, ranks()));
   return made;
@@ -135,7 +145,7 @@ fetch_request call_parts::results_of(const combine_problem& problem) const {
   made.call.sent_pitch = static_cast<std::uint32_t>(problem.values.pitch_bytes);
   made.call.out = offset(at_.landed);
   made.call.capacity = static_cast<std::uint32_t>(sizes_.tokens * sizes_.k);
-  made.arrived = offset(at_.return_counts);
+  made.listed = offset(at_.return_count);
   made.list = offset(at_.return_list);
   made.places = 1;
   made.out_pitch = static_cast<std::uint32_t>(sum_bytes(sizes_));

@@ -41,17 +41,19 @@ class call_parts {
             .check = fault_check::off};
   }
 
-  kernels::peer::expert_arrays arrays() const;
+  /// `pending`: as `dispatch_problem::pending`, or null.
+  kernels::peer::expert_arrays arrays(const std::uint32_t* pending = nullptr) const;
   kernels::peer::exchange_request records() const;
   /// Returns the same by one block, which reads records where they lie.
   kernels::peer::exchange_request few_records() const;
   kernels::peer::fetch_request rows_of(const dispatch_problem& problem) const;
   kernels::peer::dispatch_words dispatched() const { return {offset(at_.outcome), offset(at_.total)}; }
   /// Returns to all owners of tokens where their rows are.
-  kernels::peer::exchange_request lists() const;
+  kernels::peer::exchange_request places_of_rows() const;
   kernels::peer::fetch_request results_of(const combine_problem& problem) const;
 
  private:
+  kernels::peer::pending_groups pending_of(const std::uint32_t* words) const;
   /// Returns the offset of a part in the window.
   std::uint64_t offset(std::uint64_t begin) const { return peer::offset_of(window_, part<void>(begin)); }
   std::uint64_t offset(const gemm::matrix& of) const { return of.address - window_.windows[window_.rank]; }

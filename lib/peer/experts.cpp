@@ -69,6 +69,13 @@ moe::route_results sorted_by_expert(const call_parts& call, const dispatch_probl
           .weight_of_row = problem.weight_of_row};
 }
 
+moe::route_problem by_first_expert(const call_parts& call) {
+  return fetching_route(call.sizes(), call.ranks(), call.part<std::int32_t>(call.at().first_ids));
+}
+moe::route_results order_of_fetch(const call_parts& call) {
+  return {.row_of_choice = call.part<std::int32_t>(call.at().order)};
+}
+
 /// Sorts this rank's tokens by rank, and writes their records.
 result<void> depart(const call_parts& call, const kernels::dispatch_call& work) {
   if (call.sizes().tokens != 0) TMAP_TRY_CUDA(kernels::launch_write_ranks(work));
@@ -84,6 +91,9 @@ result<void> arrive(const call_parts& call, const kernels::dispatch_call& work, 
   TMAP_TRY_CUDA(kernels::launch_write_choices(work));
   const moe::run sorting = call.route_run(call.part<batch_header>(call.at().header));
   if (const auto routed = moe::route(by_expert(call), sorted_by_expert(call, problem), sorting); !routed) return routed;
+  if (const auto routed = moe::route(by_first_expert(call), order_of_fetch(call), call.route_run(nullptr)); !routed) {
+    return routed;
+  }
   TMAP_TRY_CUDA(kernels::launch_write_list(work));
   return {};
 }
@@ -105,11 +115,11 @@ result<void> prepare_few(const call_parts& call, const kernels::dispatch_call& w
   const reported_call reported{batch_call::moe_route, coming.tokens * coming.k, fault_check::off, call.stream()};
   const auto prepared = report_call(reported, [&](const fault_sink& faults) -> result<void> {
     const kernels::choice_reports reports{nullptr, call.part<batch_header>(call.at().header), faults};
-    TMAP_TRY_CUDA(kernels::launch_prepare({call.window(),
-                                           {work.at, work.given, call.few_records(), call.rows_of(problem).call,
-                                            work.row_scales == nullptr},
-                                           {coming, came, {}, reports, call.stream()},
-                                           call.patience()}));
+    TMAP_TRY_CUDA(kernels::launch_prepare(
+        {call.window(),
+         {work.at, work.given, call.few_records(), call.rows_of(problem).call, work.row_scales == nullptr},
+         {coming, came, {}, reports, call.stream()},
+         call.patience()}));
     return {};
   });
   if (!prepared) return prepared;
@@ -134,15 +144,19 @@ result<void> fetch(const call_parts& call, const kernels::peer::fetch_request& r
 result<void> dispatch(const call_parts& call, const dispatch_problem& problem) {
   const auto* const weights = reinterpret_cast<const std::uint32_t*>(problem.weights);
   const auto* const scales = reinterpret_cast<const std::uint32_t*>(problem.x_scales);
+  const kernels::peer::fetch_request rows = call.rows_of(problem);
+  kernels::peer::expert_arrays arrays = call.arrays(problem.pending);
+  if (places_few(call, rows)) arrays.list_parts = 1;  // threads take the entries in any order
   const kernels::dispatch_call work{call.window(),
-                                    call.arrays(),
+                                    arrays,
                                     {problem.ids, weights, scales, problem.x_scale_pitch},
                                     departures(call.sizes(), call.ranks()),
                                     call.sizes().scales == 0 ? nullptr : problem.out_scales,
                                     call.stream()};
   const auto prepared = are_few(call.sizes()) ? prepare_few(call, work, problem) : prepare_many(call, work, problem);
   if (!prepared) return prepared;
-  return fetch(call, call.rows_of(problem));
+  if (problem.ready != nullptr) TMAP_TRY_CUDA(cudaEventRecord(problem.ready, call.stream()));
+  return fetch(call, rows);
 }
 
 /// Describes the sums of some tokens, unless the verdict at an offset of the window is a failure.
@@ -207,7 +221,7 @@ result<void> combine_sums(const call_parts& call, const combine_problem& problem
 }
 
 result<void> combine_rows(const call_parts& call, const combine_problem& problem) {
-  TMAP_TRY_CUDA(kernels::launch_exchange(call.window(), call.lists(), call.patience(), call.stream()));
+  TMAP_TRY_CUDA(kernels::launch_exchange(call.window(), call.places_of_rows(), call.patience(), call.stream()));
   TMAP_TRY_CUDA(kernels::launch_write_returns({call.window(), call.arrays(), {}, 0, nullptr, call.stream()}));
   if (const auto fetched = fetch(call, call.results_of(problem)); !fetched) return fetched;
   const std::uint64_t rows = call.sizes().tokens * call.sizes().k;

@@ -96,7 +96,7 @@ class Dispatches(Calls):
         return {"weights": OnDevice((10, 2), "f32"), "x_scales": OnDevice((10, 3), "f32"),
                 "out_scales": OnDevice((ROWS, 3), "f32"), "counts": OnDevice((2,), "i32"),
                 "begins": OnDevice((3,), "i32"), "ends": OnDevice((2,), "i32"),
-                "weight_of_row": OnDevice((ROWS,), "f32")}
+                "weight_of_row": OnDevice((ROWS,), "f32"), "pending": OnDevice((3,), "u32")}
 
     def dispatch(self, sizes=SIZES, blocks=0, patience=None, stream=7, **changes):
         arrays = self.arrays(**changes)
@@ -110,7 +110,7 @@ class Dispatches(Calls):
         handle, problem, stream = self.taken[0]
         self.assertEqual((handle, stream), (self.window.handle.value, 7))
         self.assertEqual((problem.struct_size, problem.blocks, problem.patience_ms, problem.workspace_bytes,
-                          problem.x_scale_pitch), (200, 32, 2500, SPACE, 3))
+                          problem.x_scale_pitch), (216, 32, 2500, SPACE, 3))
         self.assertEqual(bytes(problem.sizes), bytes(SIZES.to_c()))
         self.assertEqual((problem.x.pitch_bytes, problem.out.pitch_bytes), (64, 64))
         self.assertEqual((problem.x.address, problem.out.address), (address_of(arrays["x"]), address_of(arrays["out"])))
@@ -121,7 +121,15 @@ class Dispatches(Calls):
         self.dispatch()
         problem = self.taken[0][1]
         self.assertEqual((problem.blocks, problem.patience_ms, problem.x_scale_pitch), (0, 0, 0))
-        self.assertEqual([getattr(problem, name) for name in self.others()], [None] * 7)
+        self.assertEqual([getattr(problem, name) for name in self.others()], [None] * 8)
+        self.assertIsNone(problem.ready)
+
+    def test_events_come_as_handles(self):
+        for event in (77, types.SimpleNamespace(cuda_event=77), types.SimpleNamespace(ptr=77)):
+            self.dispatch(ready=event)
+            self.assertEqual(self.taken.pop()[1].ready, 77)
+        self.refused(((ValueError, "ready has no handle yet", {"ready": types.SimpleNamespace(cuda_event=0)}),),
+                     self.dispatch)
 
     def test_arrays_that_do_not_fit(self):
         self.refused((
@@ -138,6 +146,7 @@ class Dispatches(Calls):
             (ValueError, "begins must hold 3", {"begins": OnDevice((2,), "i32")}),
             (ValueError, "ends must hold 2", {"ends": OnDevice((1,), "i32")}),
             (ValueError, "weight_of_row must hold 64", {"weight_of_row": OnDevice((63,), "f32")}),
+            (ValueError, "pending must hold 3", {"pending": OnDevice((2,), "u32")}),
             (ValueError, "elsewhere", {"ids": OnDevice((10, 2), "i32", device=1)}),
             (ValueError, "x is on device 1", {name: OnDevice((10, 32), "bf16", device=1) for name in
                                               ("x", "ids", "out", "workspace")}),

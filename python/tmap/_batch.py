@@ -43,22 +43,23 @@ def call_on(stream: Optional[int], workspace: int = 0, size: int = 0,
 
 def reports_to(statuses=None, header=None, windows=None, window_count: int = 0, check: int = 0,
                policy: int = 0, publish: int = 0, plan: int = 0, owners=None,
-               owner_window: int = 0) -> bytes:
+               owner_window: int = 0, blocks: int = 0) -> bytes:
     """Returns the rest of a `tmap_call`: its members from `statuses` on."""
     return _rest.pack(statuses or 0, header or 0, windows or 0, window_count, check, policy, 0, 0,
-                      publish, plan, 0, owners or 0, owner_window)
+                      publish, plan, blocks, owners or 0, owner_window)
 
 
 def reports_of(site: Site, items: int, statuses=None, header=None, windows=NO_WINDOWS, check=None,
-               policy: int = 0, plan: Optional[int] = None) -> bytes:
+               policy: int = 0, plan: Optional[int] = None, blocks: Optional[int] = None) -> bytes:
     """Returns the same for arrays of the caller, in a call on so many tensors, rows or groups."""
-    if statuses is header is check is plan is windows[0] is None and policy == 0:
+    if statuses is header is check is plan is blocks is windows[0] is None and policy == 0:
         return PLAIN
     address, count = windows
     return reports_to(statuses=site.optional(statuses, "statuses", _STATUSES, items, write=True),
                       header=site.optional(header, "header", _STATUSES, 4, write=True),
                       windows=address, window_count=count, check=check_number(check), policy=policy,
-                      plan=0 if plan is None else integer(plan, "plan", 31) + 1)
+                      plan=0 if plan is None else integer(plan, "plan", 31) + 1,
+                      blocks=0 if blocks is None else integer(blocks, "blocks", 32))
 
 
 def window_list(site: Site, windows):

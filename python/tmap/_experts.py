@@ -14,6 +14,7 @@ from ._routing import F32, FLOATS, I32, packed, shaped, some
 from ._window import Window
 
 _RETURNED = ("sums", "rows")
+WORDS = ("u32", "i32")
 
 
 class ExpertShape(NamedTuple):
@@ -78,7 +79,8 @@ class ExpertShape(NamedTuple):
 
 def dispatch(window: Window, sizes: ExpertShape, x, ids, *, out, workspace, weights=None,
              x_scales=None, out_scales=None, counts=None, begins=None, ends=None,
-             weight_of_row=None, blocks: int = 0, patience: Optional[float] = None, stream=None):
+             weight_of_row=None, pending=None, ready=None, blocks: int = 0,
+             patience: Optional[float] = None, stream=None):
     """Brings tokens to the ranks of their experts. Returns `out`.
 
     `x` [tokens, columns] are this rank's tokens. `ids`, int32 [tokens, k], are their experts, as
@@ -91,6 +93,12 @@ def dispatch(window: Window, sizes: ExpertShape, x, ids, *, out, workspace, weig
     All other results are optional: `counts` [experts of this rank], `begins` [the same + 1] and
     `ends` of the rows of each expert, int32, and `weight_of_row`, f32 [rows].
 
+    `pending`, uint32 or int32 [experts of this rank + 1], and `ready`, an event of PyTorch or CuPy
+    or a handle of CUDA, let a product begin while rows come. The call records `ready` when all
+    results but `out` are there. A second stream waits for it and calls `tmap.grouped_mm` with the
+    same `pending`. The first stream then waits for the second one. Record an event of PyTorch once
+    before, so that it has a handle.
+
     `x`, `out` and `workspace` lie in the window. `workspace`, uint8 [sizes.workspace_bytes(ranks)]
     at a multiple of 256 bytes, is the same for a dispatch and its `combine`. Other ranks pull `x`:
     it may be overwritten after the combine, or after `Window.await_pulls`.
@@ -100,7 +108,8 @@ def dispatch(window: Window, sizes: ExpertShape, x, ids, *, out, workspace, weig
     of them. `blocks` is the size of the kernels that move rows, by default 16.
     """
     site = window.site(stream, "x", x, ids, out, workspace,
-                       *some((weights, x_scales, out_scales, counts, begins, ends, weight_of_row)))
+                       *some((weights, x_scales, out_scales, counts, begins, ends, weight_of_row,
+                              pending)))
     problem = _problem_of(c.PeerDispatchProblem, sizes, site, workspace, blocks, patience)
     dtype, rows = (type_name(sizes.dtype),), sizes.row_count(window.ranks)
     choices, experts = sizes.tokens * sizes.k, sizes.experts // window.ranks
@@ -116,8 +125,9 @@ def dispatch(window: Window, sizes: ExpertShape, x, ids, *, out, workspace, weig
     for name, array, dtypes, elements in (
             ("out_scales", out_scales, F32, rows * sizes.scales), ("counts", counts, I32, experts),
             ("begins", begins, I32, experts + 1), ("ends", ends, I32, experts),
-            ("weight_of_row", weight_of_row, F32, rows)):
+            ("weight_of_row", weight_of_row, F32, rows), ("pending", pending, WORDS, experts + 1)):
         setattr(problem, name, site.optional(array, name, dtypes, elements, write=True))
+    problem.ready = _event_handle(ready)
     window.enqueue(lib.tmap_peer_dispatch, site, problem)
     return out
 
@@ -150,6 +160,18 @@ def combine(window: Window, sizes: ExpertShape, values, *, out, workspace, weigh
         problem.base = shaped(site.read(base, "base", dtype, rank=2), "base", shape)
     window.enqueue(lib.tmap_peer_combine, site, problem)
     return out
+
+
+def _event_handle(event) -> Optional[int]:
+    """Returns the handle of an event of PyTorch or CuPy, or the handle that was given."""
+    if event is None:
+        return None
+    for name in ("cuda_event", "ptr"):
+        event = getattr(event, name, event)
+    handle = integer(event, "ready", 64)
+    if handle == 0:
+        raise ValueError("ready has no handle yet: an event of PyTorch gets one when it is recorded")
+    return handle
 
 
 def _problem_of(kind, sizes: ExpertShape, site: Site, workspace, blocks, patience):

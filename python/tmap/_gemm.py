@@ -40,8 +40,8 @@ def grouped_mm(a, b, offs, *, out, format: str = "ends", accumulate: bool = Fals
                gate=None, kept=None, row_scales=None, column_scales=None, out_scales=None,
                given_scales=None, a_scales=None, b_scales=None, powers_of_two: bool = False,
                fast_accumulation: bool = False, b_addresses=None, out_addresses=None, a_rows=None,
-               out_rows=None, statuses=None, header=None, plan: int = None, check=None,
-               stream=None):
+               out_rows=None, pending=None, statuses=None, header=None, plan: int = None,
+               blocks: int = None, check=None, stream=None):
     """Computes many products in one call, of arrays of any library in device memory. The sizes may
     exist only there.
 
@@ -102,6 +102,11 @@ def grouped_mm(a, b, offs, *, out, format: str = "ends", accumulate: bool = Fals
     begin at multiples of 128, blocks are k / 128, rounded up. Else blocks are k / 128, rounded
     down, + groups. Those of group g, which begins at row r, are then r / 128 + g and the next.
 
+    `pending`, uint32 or int32 [groups + 1], lets the product of ragged rows begin while a
+    `tmap.peer.dispatch` brings them. Launch that first, and let `stream` wait for its `ready`.
+    Nothing ends a wait for words that no dispatch raises. It does not go with `a_rows`. `blocks`
+    bounds how many multiprocessors compute: by default all.
+
     `fast_accumulation`, of f8_e4m3 without block scales only, sums up in the tensor cores, to 13
     bits, instead of f32 (docs/grouped_gemm.md). `statuses`, uint32 [groups], and `header`, uint32
     [4], get the fate of each group on the device (`group_faults_of`, docs/grouped_gemm.md). `check`
@@ -116,13 +121,14 @@ def grouped_mm(a, b, offs, *, out, format: str = "ends", accumulate: bool = Fals
         raise ValueError("grouped products are of arrays in device memory")
     left, right, cut = site.read(a, "a"), site.read(b, "b"), site.read(offs, "offs")
     target = site.write(out, "out")
-    lists = _Lists(site, b_addresses, out_addresses, a_rows, out_rows)
+    lists = _Lists(site, b_addresses, out_addresses, a_rows, out_rows, pending)
     ready = _judged(left.form, right.form, cut.form, target.form, format, gate_of(gate),
                     bool(accumulate), bool(fast_accumulation), *lists.lengths, lists.index, lists.targets)
     pieces = _with_addresses(site, ready, left.dtype, counts, lists,
                              Terms(bias, kept, row_scales, column_scales, out_scales, given_scales,
                                    a_scales, b_scales, powers_of_two))
-    reports = reports_of(site, ready.problem.groups, statuses, header, check=check, plan=plan)
+    reports = reports_of(site, ready.problem.groups, statuses, header, check=check, plan=plan,
+                         blocks=blocks)
     if ready.workspace_bytes == 0:
         return out
     with site.use():
@@ -134,10 +140,10 @@ def grouped_mm(a, b, offs, *, out, format: str = "ends", accumulate: bool = Fals
 
 
 class _Lists:
-    """Addresses of matrices that lie apart, and the rows of a and of out in the order of the
-    product."""
+    """Addresses of matrices that lie apart, the rows of a and of out in the order of the product,
+    and the words of rows that still come."""
 
-    def __init__(self, site, b, out, a_rows, out_rows):
+    def __init__(self, site, b, out, a_rows, out_rows, pending):
         views = [None if array is None else site.read(array, name, ("u64", "i64"), rank=1)
                  for array, name in ((b, "b_addresses"), (out, "out_addresses"))]
         for view in views:
@@ -147,6 +153,7 @@ class _Lists:
         self.lengths = [None if view is None else view.shape[0] for view in views]
         self.a_rows, self.index = self._read_index(site, a_rows, "a_rows")
         self.out_rows, self.targets = self._read_index(site, out_rows, "out_rows")
+        self.pending = pending
 
     @staticmethod
     def _read_index(site, array, name):
@@ -159,7 +166,7 @@ class _Lists:
         return view.address, view.shape
 
     def __bool__(self):
-        return any((self.b, self.out, self.a_rows, self.out_rows))
+        return any((self.b, self.out, self.a_rows, self.out_rows, self.pending is not None))
 
 
 def _group_count(cut, number, right, left, target, b_count):
@@ -286,6 +293,10 @@ def _with_addresses(site, ready, operand, counts, lists, terms):
         made.a_rows = lists.a_rows
     if lists.out_rows:
         made.c_rows = lists.out_rows
+    if lists.pending is not None:
+        if not isinstance(made, c.RowProblem):
+            raise ValueError("pending is for products whose rows are ragged")
+        made.pending = site.optional(lists.pending, "pending", ("u32", "i32"), made.groups + 1)
     if lists.b:
         made.b_addresses = lists.b
     if lists.out:

@@ -114,7 +114,7 @@ class Call(Sized):
                 ("header", c_void_p), ("windows", c_void_p), ("window_count", c_uint32),
                 ("check", c_uint32), ("policy", c_uint32), ("allowed", c_uint32),
                 ("trusted", c_uint32), ("publish", c_uint32), ("plan", c_uint32),
-                ("reserved", c_uint32), ("owners", c_void_p), ("owner_window", Handle)]
+                ("blocks", c_uint32), ("owners", c_void_p), ("owner_window", Handle)]
 
 
 class BatchRef(Structure):
@@ -218,7 +218,7 @@ class RowProblem(Sized):
                 ("a_rows", c_void_p), ("a_row_count", c_uint64),
                 ("c_rows", c_void_p), ("c_row_count", c_uint64),
                 ("a_scales", BlockScales), ("b_scales", BlockScales), ("zero_rest", c_uint32),
-                ("reserved", c_uint32)]
+                ("reserved", c_uint32), ("pending", c_void_p)]
 
 
 class ColumnProblem(Sized):
@@ -345,7 +345,7 @@ class PeerDispatchProblem(Sized):
                 ("ids", c_void_p), ("weights", c_void_p), ("out", Matrix), ("out_scales", c_void_p),
                 ("counts", c_void_p), ("begins", c_void_p), ("ends", c_void_p),
                 ("weight_of_row", c_void_p), ("workspace", c_void_p), ("workspace_bytes", c_uint64),
-                ("patience_ms", c_uint64)]
+                ("patience_ms", c_uint64), ("pending", c_void_p), ("ready", c_void_p)]
 
 
 class PeerCombineProblem(Sized):

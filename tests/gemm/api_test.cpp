@@ -218,6 +218,8 @@ TEST(grouped_row_arguments, rows_by_index) {
   };
   rows_refuse("a_row_count", [](auto& p) { p.a_row_count = 7; });
   index_refuses("a_rows", [](auto& p) { p.a_rows = somewhere<std::int32_t>(2); });
+  index_refuses("pending", [](auto& p) { p.pending = somewhere<std::uint32_t>(4); });
+  rows_refuse("pending", [](auto& p) { p.pending = somewhere<std::uint32_t>(2); });
   index_refuses("a_row_count", [](auto& p) { p.a_row_count = 0; });
   index_refuses("a_row_count", [](auto& p) { p.a_row_count = max_extent + 1; });
   index_refuses("a_layout", [](auto& p) {
@@ -382,6 +384,7 @@ void expect_run_refused(const Problem& problem) {
   };
   const address_window window{0, ~std::uint64_t{0}};
   refused("choices.plan", [](run& r) { r.choices.plan = plan_count(); });
+  refused("choices.blocks", [](run& r) { r.choices.blocks = 1; });
   refused("statuses", [](run& r) { r.statuses = somewhere<group_status>(2); });
   refused("header", [](run& r) { r.header = somewhere<batch_header>(8); });
   refused("check", [](run& r) { r.check = static_cast<fault_check>(3); });

@@ -22,6 +22,7 @@ TEST(c_gemm, a_row_problem_is_converted_whole) {
   tmap_row_problem from = c_rows();
   from.a_rows = unread<std::int32_t>(0xa0000);
   from.a_row_count = 90;
+  from.pending = unread<std::uint32_t>(0x120000);
   from.c_rows = unread<std::int32_t>(0x110000);
   from.c_row_count = 80;
   from.a_scales = {unread<float>(0xc0000), 2, 3, 4, 5, 0};
@@ -43,6 +44,7 @@ TEST(c_gemm, a_row_problem_is_converted_whole) {
   expect_matrix(made.a, 0x10000, 208);
   EXPECT_EQ(made.a_rows, unread<std::int32_t>(0xa0000));
   EXPECT_EQ(made.a_row_count, 90u);
+  EXPECT_EQ(made.pending, unread<std::uint32_t>(0x120000));
   EXPECT_EQ(made.c_rows, unread<std::int32_t>(0x110000));
   EXPECT_EQ(made.c_row_count, 80u);
   expect_matrix(made.b, 0x20000, 128);
@@ -170,9 +172,12 @@ TEST(c_gemm, calls_are_converted_whole) {
   call.header = unread<tmap_batch_header>(0x2000);
   call.check = TMAP_CHECK_SYNC;
   EXPECT_FALSE(interop::gemm_call{&call}.value().choices.plan.has_value());
+  EXPECT_FALSE(interop::gemm_call{&call}.value().choices.blocks.has_value());
   call.plan = 3;
+  call.blocks = 5;
   const auto made = interop::gemm_call{&call}.value();
   EXPECT_EQ(made.choices.plan, 2u);
+  EXPECT_EQ(made.choices.blocks, 5u);
   EXPECT_EQ(made.statuses, unread<gemm::group_status>(0x1000));
   EXPECT_EQ(made.header, unread<batch_header>(0x2000));
   EXPECT_EQ(made.check, fault_check::sync);

@@ -116,6 +116,8 @@ TEST_F(c_peer_experts, dispatches_are_converted_whole) {
   from.begins = unread<std::int32_t>(0x6000);
   from.ends = unread<std::int32_t>(0x7000);
   from.weight_of_row = unread<float>(0x8000);
+  from.pending = unread<std::uint32_t>(0x9000);
+  from.ready = reinterpret_cast<tmap_event>(0xa000);
   const expert_parallel::dispatch_problem made = interop::library_of(from);
   EXPECT_EQ(made.sizes.arrivals, 200u);
   EXPECT_EQ(made.x.address, at(0));
@@ -131,6 +133,8 @@ TEST_F(c_peer_experts, dispatches_are_converted_whole) {
   EXPECT_EQ(made.begins, from.begins);
   EXPECT_EQ(made.ends, from.ends);
   EXPECT_EQ(made.weight_of_row, from.weight_of_row);
+  EXPECT_EQ(made.pending, from.pending);
+  EXPECT_EQ(made.ready, reinterpret_cast<cudaEvent_t>(0xa000));
 }
 
 TEST_F(c_peer_experts, combines_are_converted_whole) {
@@ -179,6 +183,7 @@ TEST_F(c_peer_experts, dispatches_are_refused_by_the_names_of_c) {
   EXPECT_EQ(refused_dispatch([](auto& p) { p.begins = unread<std::int32_t>(0x1002); }), "problem.begins");
   EXPECT_EQ(refused_dispatch([](auto& p) { p.ends = unread<std::int32_t>(0x1002); }), "problem.ends");
   EXPECT_EQ(refused_dispatch([](auto& p) { p.weight_of_row = unread<float>(0x1002); }), "problem.weight_of_row");
+  EXPECT_EQ(refused_dispatch([](auto& p) { p.pending = unread<std::uint32_t>(0x1002); }), "problem.pending");
 }
 
 TEST_F(c_peer_experts, combines_are_refused_by_the_names_of_c) {

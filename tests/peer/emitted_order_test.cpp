@@ -94,6 +94,13 @@ TEST(emitted_order, a_quiet_that_lets_the_last_stores_go_on_waits_for_the_first)
                                                          is_fence_of_all_gpus, is<reduce_global>}));
 }
 
+TEST(emitted_order, a_raise_of_what_was_flushed_waits_for_it_and_lets_the_last_stores_go_on) {
+  EXPECT_TRUE(
+      has_in_order(ptx_of("flush_then_raise_the_flushed"),
+                   {"cp.async.bulk.wait_group.read 0;", "cp.async.bulk.commit_group;", "cp.async.bulk.wait_group 1;",
+                    "fence.acq_rel.gpu;", "red.relaxed.sys.global.add.u32", "cp.async.bulk.wait_group 0;"}));
+}
+
 TEST(emitted_order, packets_are_single_stores_after_the_fence) {
   EXPECT_TRUE(has_in_order(ptx_of("store_then_send"), {"st.global.u32", "fence.acq_rel.sys;",
                                                        "st.relaxed.sys.global.b128", "st.relaxed.sys.global.b128"}));

@@ -11,6 +11,7 @@
 #include <optional>
 #include <vector>
 
+#include "kernels/peer/expert_returns.hpp"
 #include "kernels/peer/protocol_gather.hpp"
 #include "kernels/peer/protocol_prepare.hpp"
 #include "kernels/peer/protocol_sums.hpp"
@@ -49,6 +50,7 @@ struct experts_case {
   std::uint32_t threads{0};                 ///< of the block that prepares few tokens; 0: each step is a kernel
   bool combines_twice{false};               ///< without a dispatch in between
   bool odd_ranks_have_many{false};          ///< so many tokens that each step is a kernel there
+  bool is_awaited{false};                   ///< a thread of each rank waits for rows while they come
   bool odd_ranks_announce_late{false};      ///< the fetch of rows; ranks that lack no room announce it early
 
   std::uint32_t threads_of(std::uint32_t rank) const { return odd_ranks_have_many && rank % 2 == 1 ? 0 : threads; }
@@ -60,6 +62,7 @@ struct experts_case {
 
 inline constexpr std::uint64_t experts_deadline = 100;
 inline constexpr std::uint32_t has_rows_at = 1 << 16;  ///< in shared memory, after stages and lists
+inline constexpr std::uint32_t awaiting_thread = ~0u;  ///< of a rank: waits for rows
 inline constexpr std::uint32_t most_sorted = 8;        ///< ranks, and experts of a rank
 
 /// Holds the arrays of one rank, as offsets in its window.
@@ -68,6 +71,7 @@ struct expert_windows {
     const std::uint64_t choices = given.tokens * given.k, departures = given.tokens * given.ranks;
     const std::uint64_t record = 4 * kernels::peer::record_words(given.k, 0);
     const std::uint64_t entry = 4 * kernels::peer::entry_words(given.k);
+    const std::uint64_t places = 4 * kernels::peer::place_words(given.k);
     at = {given.tokens,
           given.k,
           given.experts,
@@ -83,15 +87,21 @@ struct expert_windows {
           take(4 * given.arrivals * given.k),
           take(4 * given.arrivals * given.k),
           take(4 * given.arrivals * given.k),
+          take(4 * given.arrivals),
+          take(4 * given.arrivals),
           take(given.arrivals * entry),
+          given.blocks,
+          {},
           take(departures * 16),
           given.returns_rows ? 0u : 16u,
           take(8 * given.arrivals),
           take(4 * given.ranks),
-          take(departures * entry),
+          take(given.arrivals * places),
+          take(departures * places),
           take(departures * given.k * 16),
-          take(4 * given.ranks),
+          take(4),
           take(4 * choices)};
+    pending = take(4 * (given.experts + 1));
     returned_splits = take(4 * given.ranks);
     outcome = take(4);
     lacking = take(4);
@@ -102,7 +112,7 @@ struct expert_windows {
   }
 
   expert_arrays at;
-  std::uint64_t returned_splits, outcome, lacking, x, values, landed, out;
+  std::uint64_t pending, returned_splits, outcome, lacking, x, values, landed, out;
 
  private:
   std::uint64_t take(std::uint64_t bytes) {
@@ -152,8 +162,11 @@ class experts_body {
   }
   bool leads() const { return block_ == 0 && thread_ == 0; }
 
+  bool awaits() const { return thread_ == awaiting_thread; }
+
   peer_verdict fetch(Link& link, const fetch_request& request) const {
-    if (threads_ != 0) return gather(link, request.call, [&] { place_rows(link, request); });
+    if (awaits()) return {};
+    if (threads_ != 0) return gather(link, request, [&] { place_rows(link, request); });
     std::array<kernels::peer::fetch_piece, kernels::peer::most_fetch_stages> pieces;
     return kernels::peer::fetch(link, request, pieces.data(), experts_deadline);
   }
@@ -163,10 +176,44 @@ class experts_body {
 
   void dispatch(Link& link, std::uint32_t call) const {
     threads_ == 0 ? prepare_many(link, call) : prepare_few(link, call);
-    const peer_verdict verdict = fetch(link, rows_request(link.rank()));
+    const std::vector<awaited_row> awaited = awaits() ? await_rows(link, call) : std::vector<awaited_row>{};
+    const peer_verdict verdict = fetch(link, rows_request(link));
     end(link, verdict);
+    if (awaits() && kernels::peer::is_success(link, in_.outcome)) check_awaited(link, awaited);
     if (leads() && verdict.status == peer_status::ok) check_rows(link, call);
   }
+  /// Holds what a row should begin and end with, and what it did.
+  struct awaited_row {
+    std::uint32_t wanted, first, last;
+  };
+  /// Reads the rows of each expert by bulk copies once they are there, as products do.
+  std::vector<awaited_row> await_rows(Link& link, std::uint32_t call) const {
+    std::vector<awaited_row> found;
+    await_word(link, case_.experts);
+    std::uint64_t at = 0;
+    for (std::uint32_t expert = 0; expert < case_.experts; ++expert) {
+      await_word(link, expert);
+      link.proxy_fence();
+      at = (at + case_.alignment - 1) / case_.alignment * case_.alignment;
+      for (const std::uint32_t wanted : values_of_expert(link, call, expert)) {
+        if (at >= case_.rows) break;
+        link.get(0, link.rank(), in_.out + at++ * case_.row_bytes, case_.row_bytes);
+        link.wait_gets();
+        found.push_back({wanted, link.load_shared(0), link.load_shared(case_.row_bytes - 4)});
+      }
+    }
+    return found;
+  }
+  void await_word(Link& link, std::uint32_t number) const {
+    const bool has_come = link.wait(in_.pending + 4 * std::uint64_t{number}, 0, ranks::never);
+    link.expect(has_come, "nobody waits for ever");
+  }
+  static void check_awaited(Link& link, const std::vector<awaited_row>& rows) {
+    for (const awaited_row& each : rows) {
+      link.expect(each.first == each.wanted && each.last == ~each.wanted, "the awaited row is right");
+    }
+  }
+
   void combine(Link& link, std::uint32_t call) const {
     if (case_.returns_rows) return combine_rows(link, call);
     alone(link, [&] { add_up(link, call); });
@@ -191,9 +238,9 @@ class experts_body {
   }
   /// Runs a call in which threads read rows where they lie. Those of the first block share them.
   template <class Work>
-  peer_verdict gather(Link& link, const exchange_request& request, const Work& work) const {
+  peer_verdict gather(Link& link, const fetch_request& request, const Work& work) const {
     gather_team<Work> team{*this, link, work};
-    if (thread_ == 0) return kernels::peer::gather(link, request, experts_deadline, team);
+    if (thread_ == 0) return kernels::peer::gather_listed(link, request, experts_deadline, team);
     link.sync();
     if (link.load_shared(has_rows_at) == 0) return {};
     work();
@@ -236,12 +283,9 @@ class experts_body {
 
   void combine_rows(Link& link, std::uint32_t call) const {
     alone(link, [&] { multiply(link, call); });
-    static_cast<void>(exchange(link, lists_request()));
+    static_cast<void>(exchange(link, places_request()));
     link.end_kernel();
-    alone(link, [&] {
-      for (std::uint32_t rank = 0; rank < case_.ranks; ++rank) write_return_count(link, in_.at, rank);
-      for (std::uint32_t i = 0; i < case_.tokens * case_.k; ++i) write_return(link, in_.at, i);
-    });
+    alone(link, [&] { write_returns(link, in_.at, {0, 1}); });
     const peer_verdict verdict = fetch(link, results_request());
     end(link, verdict);
     if (leads() && verdict.status == peer_status::ok) check_landed(link, call);
@@ -262,6 +306,13 @@ class experts_body {
     made.blocks = case_.blocks;
     return made;
   }
+  /// Returns the arrays of this rank. Few tokens are fetched in the order of their records.
+  expert_arrays arrays(Link& link) const {
+    expert_arrays at = in_.at;
+    if (threads_ != 0) at.order = 0;
+    at.pending = {case_.is_awaited ? link.address(link.rank(), in_.pending) : 0, case_.experts, case_.blocks};
+    return at;
+  }
   exchange_request records_request(std::uint32_t rank) const {
     exchange_request made = request(in_.at.departing, 4 * kernels::peer::record_words(case_.k, 0),
                                     case_.tokens * case_.ranks, in_.at.arriving, case_.arrivals);
@@ -271,7 +322,7 @@ class experts_body {
     made.after = offsetof(detail::peer::window_header, verdict);
     return made;
   }
-  fetch_request rows_request(std::uint32_t rank) const {
+  fetch_request rows_request(Link& link) const {
     fetch_request made{};
     made.call = request(in_.x, case_.row_bytes, case_.tokens, in_.out, case_.rows);
     made.call.kind = kernels::peer::call_kind::fetch;
@@ -280,19 +331,20 @@ class experts_body {
     made.call.after = offsetof(detail::peer::window_header, verdict);
     made.call.outcome = in_.outcome;
     made.call.always_counts = true;
-    made.call.is_announced = case_.announces_early(rank);
+    made.call.is_announced = case_.announces_early(link.rank());
     if (!made.call.is_announced) made.call.lacking = in_.lacking;
-    made.arrived = in_.at.arrived;
+    made.pending = arrays(link).pending;
+    made.listed = in_.at.total;
     made.list = in_.at.list;
     made.places = case_.k;
     made.entries = case_.entries;
     made.out_pitch = case_.row_bytes;
     return made;
   }
-  exchange_request lists_request() const {
-    const std::uint32_t entry = 4 * kernels::peer::entry_words(case_.k);
+  exchange_request places_request() const {
+    const std::uint32_t places = 4 * kernels::peer::place_words(case_.k);
     exchange_request made =
-        request(in_.at.list, entry, case_.arrivals, in_.at.returned_lists, case_.tokens * case_.ranks);
+        request(in_.at.sent_places, places, case_.arrivals, in_.at.returned_places, case_.tokens * case_.ranks);
     made.splits = in_.at.arrived;
     made.out_splits = in_.returned_splits;
     made.after = in_.outcome;
@@ -305,7 +357,7 @@ class experts_body {
     made.call.groups = 0;
     made.call.sent_pitch = 16;
     made.call.after = offsetof(detail::peer::window_header, verdict);
-    made.arrived = in_.at.return_counts;
+    made.listed = in_.at.return_count;
     made.list = in_.at.return_list;
     made.places = 1;
     made.entries = case_.entries;
@@ -319,7 +371,7 @@ class experts_body {
 
   void prepare_many(Link& link, std::uint32_t call) const {
     alone(link, [&] { depart(link, call); });
-    static_cast<void>(exchange(link, records_request(link.rank()), rows_request(link.rank()).call));
+    static_cast<void>(exchange(link, records_request(link.rank()), rows_request(link).call));
     link.end_kernel();
     alone(link, [&] { arrive(link); });
   }
@@ -331,8 +383,8 @@ class experts_body {
     });
     if (block_ == 0) {
       const given_ids ids = choices(call, link.rank());
-      const kernels::peer::preparation work{in_.at, of(ids), records_of_one_block(link.rank()),
-                                            rows_request(link.rank()).call, true};
+      const kernels::peer::preparation work{arrays(link), of(ids), records_of_one_block(link.rank()),
+                                            rows_request(link).call, true};
       preparing_block block{*this, link};
       const kernels::peer::word_worker mine{{thread_, threads_}, {0, 1}};
       kernels::peer::prepare(link, work, {mine, true, mine}, block, experts_deadline);
@@ -380,7 +432,8 @@ class experts_body {
   void arrive(Link& link) const {
     write_choices(link, in_.at, {0, 1});
     sort_by_expert(link);
-    write_list(link, in_.at, {{0, 1}, {0, 1}});
+    sort(link, {in_.at.first_ids, case_.arrivals, case_.experts, 1, case_.arrivals, in_.at.order, 0});
+    write_list(link, arrays(link), {{0, 1}, {0, 1}});
   }
 
   /// Stands in for the sorts of `prepare`. The first thread alone sorts.
@@ -481,17 +534,24 @@ class experts_body {
     return static_cast<std::uint32_t>(case_.chosen(call, from, token, j));
   }
 
+  /// Returns what the rows of an expert hold, in their order.
+  std::vector<std::uint32_t> values_of_expert(Link& link, std::uint32_t call, std::uint32_t expert) const {
+    std::vector<std::uint32_t> values;
+    for (std::uint32_t from = 0; from < case_.ranks; ++from) {
+      for (std::uint32_t i = 0; i < case_.tokens * case_.k; ++i) {
+        const bool is_its = chosen(call, from, i / case_.k, i % case_.k) == link.rank() * case_.experts + expert;
+        if (is_its) values.push_back(value(call, from, i / case_.k));
+      }
+    }
+    return values;
+  }
   /// Expects the rows of an expert from row `at` on; returns where they end.
   std::uint64_t check_expert(Link& link, std::uint32_t call, std::uint32_t expert, std::uint64_t at) const {
     const std::uint32_t me = link.rank();
-    for (std::uint32_t from = 0; from < case_.ranks; ++from) {
-      for (std::uint32_t i = 0; i < case_.tokens * case_.k; ++i) {
-        if (chosen(call, from, i / case_.k, i % case_.k) != me * case_.experts + expert) continue;
-        const std::uint64_t row = in_.out + at++ * case_.row_bytes;
-        link.expect(link.load(me, row) == value(call, from, i / case_.k), "the row is right");
-        link.expect(link.load(me, row + case_.row_bytes - 4) == ~value(call, from, i / case_.k),
-                    "the end of the row is right");
-      }
+    for (const std::uint32_t wanted : values_of_expert(link, call, expert)) {
+      const std::uint64_t row = in_.out + at++ * case_.row_bytes;
+      link.expect(link.load(me, row) == wanted, "the row is right");
+      link.expect(link.load(me, row + case_.row_bytes - 4) == ~wanted, "the end of the row is right");
     }
     return at;
   }
@@ -588,6 +648,9 @@ ranks::program experts_program(const experts_case& given, const verdict_check& c
             {rank, rank * given.blocks + block, experts_body<Link>(given, {rank, block, thread}, *verdicts)});
       }
     }
+    if (!given.is_awaited) continue;
+    made.threads.push_back({rank, given.ranks * given.blocks + rank,
+                            experts_body<Link>(given, {rank, given.blocks, awaiting_thread}, *verdicts)});
   }
   made.begin = [verdicts, given] { verdicts->assign(given.ranks, {}); };
   made.check = [verdicts, check] { return check(*verdicts); };

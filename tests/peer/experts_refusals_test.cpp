@@ -122,6 +122,9 @@ TEST_F(experts_refusals, arrays_are_there) {
   sent_ = good;
   sent_.counts = reinterpret_cast<std::int32_t*>(0x1002);
   expect_dispatch_refused("problem.counts");
+  sent_ = good;
+  sent_.pending = reinterpret_cast<std::uint32_t*>(0x1002);
+  expect_dispatch_refused("problem.pending");
 }
 
 TEST_F(experts_refusals, a_workspace_is_large_enough_and_in_the_window) {

@@ -164,6 +164,40 @@ tmap::result<void> layer_of_experts(const tmap::peer_memory& window, const tmap:
 }
 // [expert_ranks]
 
+/// Events that order two streams.
+struct stream_events {
+  cudaEvent_t ready, multiplied;
+};
+
+// [overlapped_product]
+tmap::result<void> multiply_while_rows_come(const tmap::peer_memory& window,
+                                            tmap::expert_parallel::dispatch_problem sent,
+                                            const tmap::expert_parallel::run& run, tmap::gemm::row_problem product,
+                                            const tmap::gemm::run& beside, std::uint32_t* pending,
+                                            const stream_events& events) {
+  sent.pending = pending;  // a word for each expert of this rank, and one more
+  sent.ready = events.ready;
+  if (auto done = dispatch_async(window, sent, run); !done) return done;
+  cudaStreamWaitEvent(beside.where.stream.get(), events.ready);  // the second stream
+  product.pending = pending;
+  if (auto done = tmap::gemm::multiply(product, beside); !done) return done;
+  cudaEventRecord(events.multiplied, beside.where.stream.get());
+  cudaStreamWaitEvent(run.stream.get(), events.multiplied);  // the first one joins
+  return {};
+}
+// [overlapped_product]
+
+TEST(group_samples, a_product_that_begins_while_rows_come_needs_a_good_dispatch) {
+  const auto window = window_at(0, {1 << 20, 1 << 21}, 1 << 20);
+  ASSERT_TRUE(window.has_value());
+  const cuda::stream_ref stream{cudaStream_t{}};
+  tmap::expert_parallel::dispatch_problem sent;
+  sent.sizes = {.k = 2, .experts = 8};
+  const auto refused =
+      multiply_while_rows_come(*window, sent, {.stream = stream}, {}, {.where = {stream}}, nullptr, {});
+  EXPECT_EQ(refused.error().argument.view(), "problem.sizes.row_bytes");
+}
+
 TEST(group_samples, experts_refuse_sizes_of_no_rows) {
   const auto window = window_at(0, {1 << 20, 1 << 21}, 1 << 20);
   ASSERT_TRUE(window.has_value());

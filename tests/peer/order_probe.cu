@@ -125,6 +125,17 @@ __global__ void put_then_raise_the_first(WINDOW) {
   device::wait_stores_written();
 }
 
+__global__ void flush_then_raise_the_flushed(WINDOW, std::uint64_t address) {
+  __shared__ place shared;
+  const device::peer_link link(window, shared.tile);
+  link.put(1, data, 0, bytes);
+  link.flush();
+  link.put(1, data + bytes, 0, bytes);
+  link.quiet_flushed();
+  link.raise_released_at(address, 1);
+  link.settle();
+}
+
 __global__ void store_then_send(WINDOW, std::uint32_t value) {
   const device::peer_link link(window);
   link.store(1, data, value);

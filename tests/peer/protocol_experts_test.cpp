@@ -3,6 +3,7 @@
 // exceeded, deaths, and with a fault each that the model must see.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <random>
 #include <vector>
@@ -332,15 +333,15 @@ struct by_threads {
 /// row.
 template <class By>
 struct hostile_fetch {
-  static constexpr std::uint64_t rows = peer_header_bytes, list = rows + 64, arrived = list + 64, out = arrived + 16;
+  static constexpr std::uint64_t rows = peer_header_bytes, list = rows + 64, listed = list + 64, out = listed + 16;
 
   static void run(model_link& link) {
     const std::uint32_t me = link.rank();
     link.store(me, rows, 77);
     if (me == 0) {
-      const std::uint32_t entries[]{1, 0, 0, 0, 0, 2, 0, 0, 0, 1, 0, 0};  // row, place
+      const std::uint32_t entries[]{1, 1, 0, 0, 0, 1, 0, 2, 0, 1, 0, 1};  // row, source, group, place
       for (std::uint32_t i = 0; i < 12; ++i) link.store(me, word_at(list, i), entries[i]);
-      link.store(me, word_at(arrived, 1), 3);
+      link.store(me, listed, 3);
     }
     link.end_kernel();
     kernels::peer::fetch_request request{};
@@ -350,7 +351,7 @@ struct hostile_fetch {
     request.call.sent_rows = request.call.stages = request.call.blocks = 1;
     request.call.capacity = 2;
     request.call.sent_pitch = 16;
-    request.arrived = arrived;
+    request.listed = listed;
     request.list = list;
     request.places = 1;
     request.entries = 2;
@@ -372,21 +373,28 @@ TEST(protocol_experts, a_list_of_rows_and_places_that_are_not_there_moves_nothin
   }
 }
 
-/// Runs the walks of all blocks over a list of rank 0 alone. Returns the entries of each block.
+/// Runs the walks of all blocks over a list. Returns how many entries each has.
 std::vector<std::uint32_t> entries_of_blocks(model_link& link, std::uint32_t entries, std::uint32_t blocks) {
   kernels::peer::fetch_request request{};
-  request.arrived = peer_header_bytes;
+  request.listed = peer_header_bytes;
   request.entries = 4;
   request.call.blocks = blocks;
-  link.store(0, request.arrived, entries);
+  link.store(0, request.listed, entries);
   std::vector<std::uint32_t> taken(blocks);
+  std::vector<bool> is_taken(entries);
   for (request.call.block = 0; request.call.block < blocks; ++request.call.block) {
     kernels::peer::list_walk<model_link> walk(link, request);
+    std::uint32_t number = request.call.block;  // in the order of the fetch
     for (auto part = walk.next(); part.entries != 0; part = walk.next()) {
       link.expect(part.entries <= request.entries, "shared memory holds the part");
       taken[request.call.block] += part.entries;
+      for (std::uint32_t i = 0; i < part.entries; ++i, number += blocks) {
+        link.expect(kernels::peer::list_deal(entries, blocks).place(number) == part.first + i, "blocks take turns");
+        is_taken.at(part.first + i) = true;
+      }
     }
   }
+  link.expect(std::count(is_taken.begin(), is_taken.end(), true) == entries, "each entry has a block");
   return taken;
 }
 
@@ -398,7 +406,7 @@ TEST(protocol_experts, blocks_share_lists_of_any_length) {
                              link.expect(entries_of_blocks(link, 0, 3) == shares{0, 0, 0}, "nothing to do");
                              link.expect(entries_of_blocks(link, 2, 3) == shares{1, 1, 0}, "an entry each");
                              link.expect(entries_of_blocks(link, 8, 3) == shares{3, 3, 2}, "a short list");
-                             link.expect(entries_of_blocks(link, 15, 3) == shares{7, 4, 4}, "a long list");
+                             link.expect(entries_of_blocks(link, 15, 3) == shares{5, 5, 5}, "a long list");
                            }});
   expect_always(walks);
 }

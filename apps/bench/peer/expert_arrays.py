@@ -49,6 +49,7 @@ class ExpertArrays:
         self.ids = torch.empty(tokens, sizes.k, device="cuda", dtype=torch.int32)
         self.weights = torch.empty(tokens, sizes.k, device="cuda")
         self.ends = torch.empty(sizes.experts // RANKS, device="cuda", dtype=torch.int32)
+        self.pending = torch.empty(sizes.experts // RANKS + 1, device="cuda", dtype=torch.int32)
         self.out = torch.empty(tokens, sizes.columns, device="cuda", dtype=torch.bfloat16)
 
     def _part(self, shape, dtype):
@@ -64,9 +65,10 @@ class ExpertArrays:
         self.weights.uniform_(0.1, 1)
         self.x.normal_()
 
-    def dispatch(self, blocks):
+    def dispatch(self, blocks, pending=None, ready=None):
         peer.dispatch(self.window, self.sizes, self.x, self.ids, out=self.rows, workspace=self.workspace,
-                      weights=self.weights, ends=self.ends, blocks=blocks, patience=PATIENCE)
+                      weights=self.weights, ends=self.ends, pending=pending, ready=ready, blocks=blocks,
+                      patience=PATIENCE)
 
     def combine(self, blocks):
         peer.combine(self.window, self.sizes, self.results, out=self.out, workspace=self.workspace,

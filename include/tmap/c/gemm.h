@@ -87,6 +87,9 @@ typedef struct tmap_row_problem {
   tmap_block_scales b_scales;
   uint32_t zero_rest;  ///< 0 or 1
   uint32_t reserved;   ///< 0
+  /// Null, or [groups + 1] words that a running dispatch raises
+  /// (`tmap::gemm::row_problem::pending`).
+  const uint32_t* pending;
 } tmap_row_problem;
 
 /// `tmap::gemm::column_problem`.

@@ -118,6 +118,10 @@ typedef struct tmap_peer_dispatch_problem {
   void* workspace;           ///< the same for a dispatch and its combine; aligned to 256 bytes
   uint64_t workspace_bytes;  ///< of `tmap_peer_workspace_bytes`, at least
   uint64_t patience_ms;      ///< of each kernel; 0: the default of `tmap::expert_parallel::run`
+  /// Null, or [experts of this rank + 1]: lets a product begin while rows come
+  /// (`tmap::expert_parallel::dispatch_problem::pending`).
+  uint32_t* pending;
+  tmap_event ready;  ///< null, or the event for a stream that runs such a product
 } tmap_peer_dispatch_problem;
 
 /// `tmap::expert_parallel::combine_problem` and the choices of `tmap::expert_parallel::run`. Its

@@ -24,6 +24,10 @@ TMAP_API uint32_t tmap_version(void);
 struct CUstream_st;
 typedef struct CUstream_st* tmap_stream;
 
+/// The type of a CUDA event, `cudaEvent_t`.
+struct CUevent_st;
+typedef struct CUevent_st* tmap_event;
+
 /// Holds 0 or the number of a failure. Numbers below 256 are those of `tmap::status`, which
 /// error.hpp describes.
 typedef int32_t tmap_status;

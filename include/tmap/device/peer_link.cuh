@@ -44,6 +44,8 @@ class peer_link {
   __device__ std::uint64_t address(std::uint32_t rank, std::uint64_t offset) const {
     return window_.windows[rank] + offset;
   }
+  /// Stores a word at an address of this GPU's own memory.
+  __device__ void store_at(std::uint64_t address, std::uint32_t value) const { *word_of(address) = value; }
 
   /// Starts a copy of shared memory to a window, in this thread's open group of stores.
   __device__ void put(std::uint32_t rank, std::uint64_t offset, std::uint32_t from_shared, std::uint32_t bytes) const {
@@ -70,6 +72,13 @@ class peer_link {
 
   __device__ void flush() const { device::flush(); }
   __device__ void quiet() const { device::quiet(); }
+  /// Lets `raise_released_at` carry the puts before this thread's last `flush`, for this GPU. Later
+  /// ones go on.
+  __device__ void quiet_flushed() const {
+    commit_stores();
+    wait_stores_written<1>();
+    cuda::ptx::fence(cuda::ptx::sem_acq_rel, cuda::ptx::scope_gpu);
+  }
   /// Waits until all puts have completed. Later kernels of this rank find them. To announce them
   /// takes `quiet`.
   __device__ void settle() const {
@@ -88,6 +97,11 @@ class peer_link {
   __device__ void release() const { cuda::ptx::fence(cuda::ptx::sem_acq_rel, cuda::ptx::scope_sys); }
   __device__ void raise_released(std::uint32_t rank, std::uint64_t signal, std::uint32_t by) const {
     device::raise_released(word(rank, signal), by);
+  }
+  /// Raises a word at an address of this GPU's own memory. It carries what `quiet_flushed` or
+  /// `release` let it carry.
+  __device__ void raise_released_at(std::uint64_t address, std::uint32_t by) const {
+    device::raise_released(word_of(address), by);
   }
   /// Sends a packet. It carries what this thread had seen and written at its last `release`.
   __device__ void send(std::uint32_t rank, std::uint64_t offset, const packet& given) const {
@@ -141,6 +155,9 @@ class peer_link {
  private:
   __device__ unsigned char* at(std::uint32_t rank, std::uint64_t offset) const {
     return static_cast<unsigned char*>(__cvta_global_to_generic(window_.windows[rank] + offset));
+  }
+  static __device__ std::uint32_t* word_of(std::uint64_t address) {
+    return reinterpret_cast<std::uint32_t*>(address);
   }
   __device__ std::uint32_t* word(std::uint32_t rank, std::uint64_t offset) const {
     return reinterpret_cast<std::uint32_t*>(at(rank, offset));

@@ -60,6 +60,23 @@ void machine::wait_group(std::uint32_t me) {
   note(me, "wait_group");
 }
 
+/// cp.async.bulk.wait_group 1, in a program that ends each group by a `wait_group.read`: the stores
+/// before the last of these have completed.
+void machine::wait_earlier_groups(std::uint32_t me) {
+  scheduler_.step(me);
+  thread_state& self = threads_[me];
+  std::vector<stored_word> open;
+  for (const stored_word& word : std::exchange(self.stores, {})) {
+    if (!word.is_source_read) {
+      open.push_back(word);
+    } else {
+      self.completed.raise(word.to, word.at);
+    }
+  }
+  self.stores = std::move(open);
+  note(me, "wait_group 1");
+}
+
 /// cp.async.bulk to shared memory (9.7.9.25.4.1): reads as the async proxy sees the source now, or
 /// later.
 void machine::bulk_load(std::uint32_t me, place to, place from, std::uint32_t words, std::uint32_t set) {

@@ -86,6 +86,7 @@ class machine {
   void bulk_store(std::uint32_t me, place to, place from, std::uint32_t words);
   void wait_group_read(std::uint32_t me);
   void wait_group(std::uint32_t me);
+  void wait_earlier_groups(std::uint32_t me);
   void bulk_load(std::uint32_t me, place to, place from, std::uint32_t words, std::uint32_t set = 0);
   void wait_mbarrier(std::uint32_t me, std::uint32_t set = 0);
 

@@ -26,10 +26,10 @@ class model_link {
   void store(std::uint32_t rank, std::uint64_t offset, std::uint32_t value) {
     machine_->store(thread_, at(rank, offset), value);
   }
-  /// Returns a number that names a byte of a window. `store_at` takes it.
+  /// Returns a number that names a byte of a window, as an address does.
   std::uint64_t address(std::uint32_t rank, std::uint64_t offset) const { return std::uint64_t{rank} << 48 | offset; }
   void store_at(std::uint64_t address, std::uint32_t value) {
-    store(static_cast<std::uint32_t>(address >> 48), address & ((std::uint64_t{1} << 48) - 1), value);
+    store(rank_of_address(address), offset_of_address(address), value);
   }
   void put(std::uint32_t rank, std::uint64_t offset, std::uint32_t from_shared, std::uint32_t bytes) {
     machine_->bulk_store(thread_, at(rank, offset), shared(from_shared), bytes / 4);
@@ -56,6 +56,10 @@ class model_link {
     machine_->wait_group(thread_);
     machine_->fence_acq_rel(thread_);
   }
+  void quiet_flushed() {
+    machine_->wait_earlier_groups(thread_);
+    machine_->fence_acq_rel(thread_);
+  }
   void settle() { machine_->wait_group(thread_); }
   void raise(std::uint32_t rank, std::uint64_t signal, std::uint32_t by) {
     machine_->reduce(thread_, at(rank, signal), by, announced::all);
@@ -64,6 +68,9 @@ class model_link {
   void release() { machine_->fence_acq_rel(thread_); }
   void raise_released(std::uint32_t rank, std::uint64_t signal, std::uint32_t by) {
     machine_->reduce(thread_, at(rank, signal), by, announced::fenced);
+  }
+  void raise_released_at(std::uint64_t address, std::uint32_t by) {
+    raise_released(rank_of_address(address), offset_of_address(address), by);
   }
   void send(std::uint32_t rank, std::uint64_t offset, const detail::peer::packet& given) {
     machine_->store_packet(thread_, at(rank, offset), given);
@@ -95,6 +102,8 @@ class model_link {
   }
 
  protected:
+  static std::uint32_t rank_of_address(std::uint64_t address) { return static_cast<std::uint32_t>(address >> 48); }
+  static std::uint64_t offset_of_address(std::uint64_t address) { return address & ((std::uint64_t{1} << 48) - 1); }
   /// Returns where a packet that was taken lies in shared memory, after all that programs use.
   static std::uint32_t taken_at(std::uint32_t i) {
     return (1u << 17) + i * static_cast<std::uint32_t>(sizeof(detail::peer::packet));
