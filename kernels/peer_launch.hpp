@@ -115,6 +115,7 @@ struct peer_sums {
   /// all the time.
   std::uint32_t places;
   std::uint64_t verdict;  ///< offset of a verdict in the own window; without a success nothing is done
+  std::uint32_t shape;    ///< which the verdict must name
 };
 cudaError_t launch_peer_sums(const peer_memory_ref& window, const peer_sums& of, std::uint32_t multiprocessors,
                              cudaStream_t stream);

@@ -121,7 +121,7 @@ struct dispatch_problem {
 
 /// Describes results to return.
 struct combine_problem {
-  shape sizes;  ///< as in the dispatch
+  shape sizes;  ///< as in the dispatch; a combine of other sizes moves nothing and is refused
   /// [rows, columns]: results in the order of the dispatch's rows. With `return_kind::rows` it is
   /// in the *window*, and others read it, as they do `x`.
   gemm::matrix values;

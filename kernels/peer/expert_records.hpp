@@ -51,8 +51,8 @@ struct expert_arrays {
 };
 
 /// Names the words of a record. The first ones are the token, where its sum goes in the window of
-/// its rank, and that rank, which the receiver finds for itself. Experts of the receiver follow, then
-/// weights, then scales.
+/// its rank, and that rank, which the receiver finds for itself. Experts of the receiver follow,
+/// then weights, then scales.
 namespace record {
 inline constexpr std::uint32_t token = 0, sum_low = 1, sum_high = 2, source = 3, experts = 4;
 }  // namespace record

@@ -39,8 +39,10 @@ struct exchange_request {
   /// The word with the verdict of an earlier call that this one continues. If that is not ok, this
   /// call ends with it, and announces nothing. All ranks must have the same.
   std::uint64_t after{0};
-  std::uint64_t outcome{0};  ///< the word that gets this call's verdict, too
-  std::uint64_t lacking{0};  ///< the word that is not 0 if this rank has too little room
+  std::uint32_t after_shape{0};    ///< which that verdict must name
+  std::uint64_t outcome{0};        ///< the word that gets this call's verdict, too
+  std::uint32_t outcome_shape{0};  ///< which it then names
+  std::uint64_t lacking{0};        ///< the word that is not 0 if this rank has too little room
   /// The call before announces this one, too, with what its `release` carries. The calls of other
   /// ranks need not be so. It has no groups and lacks no room.
   bool is_announced{false};
@@ -188,8 +190,8 @@ class slot_sender {
     }
   }
 
-  /// Turns to the next call, which `is_announced`. Others may still read their slots of this one, but
-  /// not those of the call before, whose credits this rank has.
+  /// Turns to the next call, which `is_announced`. Others may still read their slots of this one,
+  /// but not those of the call before, whose credits this rank has.
   TMAP_HOST_DEVICE void go_on(const exchange_request& next) {
     request_ = &next;
     ++call_;

@@ -80,7 +80,7 @@ template <class Link>
 template <class Link>
 [[nodiscard]] TMAP_HOST_DEVICE peer_verdict may_begin(Link& link, const exchange_request& request) {
   if (request.after != 0) {
-    const peer_verdict before = verdict_of(link.load(link.rank(), request.after));
+    const peer_verdict before = outcome_of(link, request.after, request.after_shape);
     if (before.status != peer_status::ok) return before;
   }
   return {fits_header(link.ranks(), request.groups) ? peer_status::ok : peer_status::refused};
@@ -89,7 +89,7 @@ template <class Link>
 /// Writes how a call of this rank ended to where its request wants it, too.
 template <class Link>
 TMAP_HOST_DEVICE peer_verdict report_call(Link& link, const exchange_request& request, const peer_verdict& verdict) {
-  if (request.outcome != 0) link.store(link.rank(), request.outcome, word_of(verdict));
+  if (request.outcome != 0) link.store(link.rank(), request.outcome, word_of(verdict, request.outcome_shape));
   return report(link, verdict);
 }
 

@@ -14,17 +14,19 @@ using namespace tmap::detail::peer;
 struct dispatch_words {
   std::uint64_t outcome;  ///< its verdict
   std::uint64_t total;    ///< how many tokens came, whose sums leave
+  std::uint32_t shape;    ///< that of the combine, which the verdict must name
 };
 
 /// Waits until all ranks have stored their sums here. One thread calls it. If the dispatch was no
-/// success, no rank stores sums, and the combine ends as it did.
+/// success, no rank stores sums, and the combine ends as it did. A combine of another shape, whose
+/// sums would lie elsewhere, finds no dispatch.
 ///
 /// The next combine finds no dispatch, and stores no sums: this rank may be adding up those that
 /// came while another one begins it.
 template <class Link>
 TMAP_HOST_DEVICE peer_verdict await_sums(Link& link, const dispatch_words& of, std::uint64_t deadline) {
   const std::uint32_t me = link.rank();
-  const peer_verdict dispatched = verdict_of(link.load(me, of.outcome));
+  const peer_verdict dispatched = outcome_of(link, of.outcome, of.shape);
   if (dispatched.status != peer_status::ok) return report(link, dispatched);
   const peer_verdict met = barrier(link, deadline);
   const bool is_over = met.status != peer_status::ok;

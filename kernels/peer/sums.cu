@@ -126,7 +126,7 @@ __global__ void __launch_bounds__(sum_threads, sum_blocks)
   cudaTriggerProgrammaticLaunchCompletion();
   cudaGridDependencySynchronize();
   const device::peer_link link(window);
-  if (!peer::is_success(link, of.verdict)) return;
+  if (!peer::is_success(link, of.verdict, of.shape)) return;
   const std::uint64_t sum_bytes = of.columns * moe::float_bytes(of.type);
   std::uint64_t tokens = of.tokens;
   if (of.count != nullptr && *of.count < tokens) tokens = *of.count;

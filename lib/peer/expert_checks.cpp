@@ -37,7 +37,7 @@ void check_rows_of_shape(arguments& given, const shape& sizes, std::uint32_t ran
   given.enumerator(sizes.result_type, moe::float_type::f16, name.member("result_type"));
   given.enumerator(sizes.returned, return_kind::rows, name.member("returned"));
   given.range(sizes.columns, 1, most_row_bytes / sizeof(float), name.member("columns"));
-  if (given) given.multiple(sum_bytes(sizes), unit_bytes, name.member("columns"));
+  if (given) given.multiple(sizes.columns, unit_bytes / moe::float_bytes(sizes.result_type), name.member("columns"));
 }
 
 /// Checks a run whose problem has a good shape. Returns where the workspace lies.

@@ -2,6 +2,7 @@
 #include "lib/peer/expert_requests.hpp"
 
 #include <algorithm>
+#include <initializer_list>
 
 namespace tmap::expert_parallel {
 
@@ -48,17 +49,26 @@ kernels::peer::expert_arrays call_parts::arrays(const std::uint32_t* pending) co
 
 namespace {
 
-/// Returns a number in which shapes differ that do not belong together.
+/// Mixes numbers into one, in which lists of them differ.
+std::uint32_t mixed(std::initializer_list<std::uint64_t> numbers) {
+  std::uint64_t mix = 0;
+  for (const std::uint64_t each : numbers) mix = (mix ^ each) * 0x9E3779B97F4A7C15u + 1;
+  return static_cast<std::uint32_t>(mix >> 32);
+}
+
+/// Returns a number in which shapes differ of ranks that do not belong together.
 std::uint32_t salt_of(const shape& sizes) {
-  std::uint32_t salt = 0;
-  for (const std::uint32_t each : {sizes.k, sizes.experts, sizes.scales, static_cast<std::uint32_t>(sizes.result_type),
-                                   static_cast<std::uint32_t>(sizes.returned)}) {
-    salt = (salt ^ each) * 0x9E3779B1u + 1;
-  }
-  return salt;
+  return mixed({sizes.k, sizes.experts, sizes.scales, static_cast<std::uint64_t>(sizes.result_type),
+                static_cast<std::uint64_t>(sizes.returned)});
 }
 
 }  // namespace
+
+std::uint32_t shape_word(const shape& sizes) {
+  return mixed({salt_of(sizes), sizes.tokens, sizes.arrivals, sizes.rows, sizes.alignment, sizes.row_bytes,
+                sizes.columns}) >>
+         8;
+}
 
 /// Returns what all requests of the call have in common.
 exchange_request call_parts::request() const {
@@ -114,6 +124,7 @@ fetch_request call_parts::rows_of(const dispatch_problem& problem) const {
   made.call.out = offset(problem.out);
   made.call.capacity = static_cast<std::uint32_t>(rows());
   made.call.outcome = offset(at_.outcome);
+  made.call.outcome_shape = shape_word(sizes_);
   made.call.always_counts = true;
   made.call.is_announced = has_all_rows(sizes_, ranks());
   if (!made.call.is_announced) made.call.lacking = offset(at_.header) + offsetof(batch_header, bad_count);
@@ -128,6 +139,7 @@ fetch_request call_parts::rows_of(const dispatch_problem& problem) const {
 exchange_request call_parts::places_of_rows() const {
   exchange_request made = request();
   made.after = offset(at_.outcome);
+  made.after_shape = shape_word(sizes_);
   made.rows = offset(at_.sent_places);
   made.splits = offset(at_.arrived);
   made.out = offset(at_.returned_places);

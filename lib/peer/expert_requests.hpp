@@ -15,6 +15,9 @@
 
 namespace tmap::expert_parallel {
 
+/// Returns a number of 24 bits in which shapes differ. Any member may be the one that differs.
+std::uint32_t shape_word(const shape& sizes);
+
 /// Refers to the window, the sizes and the workspace of one call.
 class call_parts {
  public:
@@ -47,7 +50,9 @@ class call_parts {
   /// Returns the same by one block, which reads records where they lie.
   kernels::peer::exchange_request few_records() const;
   kernels::peer::fetch_request rows_of(const dispatch_problem& problem) const;
-  kernels::peer::dispatch_words dispatched() const { return {offset(at_.outcome), offset(at_.total)}; }
+  kernels::peer::dispatch_words dispatched() const {
+    return {offset(at_.outcome), offset(at_.total), shape_word(sizes_)};
+  }
   /// Returns to all owners of tokens where their rows are.
   kernels::peer::exchange_request places_of_rows() const;
   kernels::peer::fetch_request results_of(const combine_problem& problem) const;

@@ -182,6 +182,7 @@ result<void> add_up(const call_parts& call, const kernels::peer_sums& sums) {
 /// Adds up the results of each token that came, and stores the sums at the tokens' ranks.
 result<void> send_sums(const call_parts& call, const gemm::matrix& values) {
   kernels::peer_sums sums = sums_of(call, call.sizes().arrivals, call.dispatched().outcome);
+  sums.shape = call.dispatched().shape;
   sums.count = call.part<std::uint32_t>(call.at().total);
   sums.rows = call.rows();
   sums.values = values;

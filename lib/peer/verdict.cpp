@@ -37,7 +37,8 @@ result<void> outcome_of(const peer_verdict& verdict) {
     case peer_status::wrong_bytes:
       return failed(status::self_test_failed, "bytes to or from rank {found} of the group came wrong");
     case peer_status::no_dispatch:
-      return refused("run.scratch", 0, "has had no dispatch since its last combine; make one before each combine");
+      return refused("run.scratch", 0,
+                     "holds no dispatch of these sizes since its last combine; make one before each combine");
     case peer_status::refused:
       return refused("groups", 0, "are too many for the header of a window; nothing was announced");
   }

@@ -49,6 +49,7 @@ struct experts_case {
   bool returns_rows{false};                 ///< results come home one by one, not as sums
   std::uint32_t threads{0};                 ///< of the block that prepares few tokens; 0: each step is a kernel
   bool combines_twice{false};               ///< without a dispatch in between
+  bool combines_otherwise{false};           ///< first with a shape that is not the dispatch's
   bool odd_ranks_have_many{false};          ///< so many tokens that each step is a kernel there
   bool is_awaited{false};                   ///< a thread of each rank waits for rows while they come
   bool odd_ranks_announce_late{false};      ///< the fetch of rows; ranks that lack no room announce it early
@@ -63,7 +64,8 @@ struct experts_case {
 inline constexpr std::uint64_t experts_deadline = 100;
 inline constexpr std::uint32_t has_rows_at = 1 << 16;  ///< in shared memory, after stages and lists
 inline constexpr std::uint32_t awaiting_thread = ~0u;  ///< of a rank: waits for rows
-inline constexpr std::uint32_t most_sorted = 8;        ///< ranks, and experts of a rank
+inline constexpr std::uint32_t dispatched_shape = 7;
+inline constexpr std::uint32_t most_sorted = 8;  ///< ranks, and experts of a rank
 
 /// Holds the arrays of one rank, as offsets in its window.
 struct expert_windows {
@@ -144,7 +146,8 @@ class experts_body {
     Link link(sound);
     for (std::uint32_t call = 0; call < case_.calls; ++call) {
       dispatch(link, call);
-      combine(link, call);
+      if (case_.combines_otherwise) combine(link, call, dispatched_shape + 1);
+      combine(link, call, dispatched_shape);
       if (case_.combines_twice) combine_again(link, call);
     }
   }
@@ -179,7 +182,7 @@ class experts_body {
     const std::vector<awaited_row> awaited = awaits() ? await_rows(link, call) : std::vector<awaited_row>{};
     const peer_verdict verdict = fetch(link, rows_request(link));
     end(link, verdict);
-    if (awaits() && kernels::peer::is_success(link, in_.outcome)) check_awaited(link, awaited);
+    if (awaits() && kernels::peer::is_success(link, in_.outcome, dispatched_shape)) check_awaited(link, awaited);
     if (leads() && verdict.status == peer_status::ok) check_rows(link, call);
   }
   /// Holds what a row should begin and end with, and what it did.
@@ -214,10 +217,10 @@ class experts_body {
     }
   }
 
-  void combine(Link& link, std::uint32_t call) const {
-    if (case_.returns_rows) return combine_rows(link, call);
-    alone(link, [&] { add_up(link, call); });
-    const peer_verdict verdict = leads() ? await_sums(link) : peer_verdict{};
+  void combine(Link& link, std::uint32_t call, std::uint32_t shape) const {
+    if (case_.returns_rows) return combine_rows(link, call, shape);
+    alone(link, [&] { add_up(link, call, shape); });
+    const peer_verdict verdict = leads() ? await_sums(link, shape) : peer_verdict{};
     end(link, verdict);
     if (leads() && verdict.status == peer_status::ok) check_returned(link, call);
     if (leads() && verdict.status == peer_status::overflow && call == 0) expect_nothing_returned(link);
@@ -229,12 +232,12 @@ class experts_body {
   }
   /// Combines other sums. They go nowhere, and those that came stay.
   void combine_again(Link& link, std::uint32_t call) const {
-    alone(link, [&] { add_up(link, call + 1); });
-    end(link, leads() ? await_sums(link) : peer_verdict{});
+    alone(link, [&] { add_up(link, call + 1, dispatched_shape); });
+    end(link, leads() ? await_sums(link, dispatched_shape) : peer_verdict{});
     if (leads()) check_returned(link, call);
   }
-  peer_verdict await_sums(Link& link) const {
-    return kernels::peer::await_sums(link, {in_.outcome, in_.at.total}, experts_deadline);
+  peer_verdict await_sums(Link& link, std::uint32_t shape) const {
+    return kernels::peer::await_sums(link, {in_.outcome, in_.at.total, shape}, experts_deadline);
   }
   /// Runs a call in which threads read rows where they lie. Those of the first block share them.
   template <class Work>
@@ -281,9 +284,9 @@ class experts_body {
     }
   }
 
-  void combine_rows(Link& link, std::uint32_t call) const {
+  void combine_rows(Link& link, std::uint32_t call, std::uint32_t shape) const {
     alone(link, [&] { multiply(link, call); });
-    static_cast<void>(exchange(link, places_request()));
+    static_cast<void>(exchange(link, places_request(shape)));
     link.end_kernel();
     alone(link, [&] { write_returns(link, in_.at, {0, 1}); });
     const peer_verdict verdict = fetch(link, results_request());
@@ -330,6 +333,7 @@ class experts_body {
     made.call.sent_pitch = case_.row_bytes;
     made.call.after = offsetof(detail::peer::window_header, verdict);
     made.call.outcome = in_.outcome;
+    made.call.outcome_shape = dispatched_shape;
     made.call.always_counts = true;
     made.call.is_announced = case_.announces_early(link.rank());
     if (!made.call.is_announced) made.call.lacking = in_.lacking;
@@ -341,13 +345,14 @@ class experts_body {
     made.out_pitch = case_.row_bytes;
     return made;
   }
-  exchange_request places_request() const {
+  exchange_request places_request(std::uint32_t shape) const {
     const std::uint32_t places = 4 * kernels::peer::place_words(case_.k);
     exchange_request made =
         request(in_.at.sent_places, places, case_.arrivals, in_.at.returned_places, case_.tokens * case_.ranks);
     made.splits = in_.at.arrived;
     made.out_splits = in_.returned_splits;
     made.after = in_.outcome;
+    made.after_shape = shape;
     return made;
   }
   fetch_request results_request() const {
@@ -590,8 +595,8 @@ class experts_body {
 
   /// Stands in for the experts and the sum of their results: row times the number of its expert.
   /// The sums go to the ranks of their tokens.
-  void add_up(Link& link, std::uint32_t call) const {
-    if (!kernels::peer::is_success(link, in_.outcome)) return;
+  void add_up(Link& link, std::uint32_t call, std::uint32_t shape) const {
+    if (!kernels::peer::is_success(link, in_.outcome, shape)) return;
     const std::uint32_t me = link.rank(), total = link.load(me, in_.at.total);
     for (std::uint32_t i = 0; i < total; ++i) {
       std::uint32_t sum = call + 1;

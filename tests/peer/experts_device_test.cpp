@@ -473,6 +473,25 @@ TEST_P(experts_on_gpus, a_second_combine_of_sums_is_refused_and_the_next_dispatc
   run_calls(1);
 }
 
+TEST_P(experts_on_gpus, a_combine_of_other_sizes_is_refused_and_the_right_one_works) {
+  for (const auto returned : {expert_parallel::return_kind::sums, expert_parallel::return_kind::rows}) {
+    sizes_.returned = returned;
+    prepare();
+    draw_all();
+    for (std::uint32_t rank = 0; rank < count(); ++rank) {
+      TMAP_ASSERT_OK(dispatch_async(on(rank).window, dispatched(rank), run_of(rank)));
+      combine_problem other = combined(rank);
+      other.sizes.columns -= 8;
+      TMAP_ASSERT_OK(combine_async(on(rank).window, other, run_of(rank)));
+    }
+    for (std::uint32_t rank = 0; rank < count(); ++rank) expect_status(rank, status::invalid_argument);
+    for (std::uint32_t rank = 0; rank < count(); ++rank) {
+      TMAP_ASSERT_OK(combine_async(on(rank).window, combined(rank), run_of(rank)));
+    }
+    expect_all();
+  }
+}
+
 TEST_P(experts_on_gpus, ranks_whose_sizes_differ_learn_it) {
   if (count() == 1) GTEST_SKIP() << "needs two ranks";
   prepare();

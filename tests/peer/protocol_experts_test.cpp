@@ -188,7 +188,8 @@ TEST(protocol_experts, more_rows_than_a_rank_has_room_for_are_named_to_all) {
   expect_at_random(experts_program(full), 100);
 }
 
-/// Expects that the first dispatch and its combine end with an overflow, and the second ones do not.
+/// Expects that the first dispatch and its combine end with an overflow, and the second ones do
+/// not.
 std::string expect_one_overflow(const verdict_lists& verdicts) {
   for (const auto& of_rank : verdicts) {
     for (std::size_t i = 0; i < 4; ++i) {
@@ -464,6 +465,25 @@ TEST(protocol_experts, a_second_combine_finds_no_dispatch_and_moves_nothing) {
   for (const std::uint32_t threads : {0u, 3u}) {
     twice.threads = threads;
     expect_at_random(experts_program(twice, third_finds_none), 300);
+  }
+}
+
+TEST(protocol_experts, a_combine_of_another_shape_moves_nothing_and_the_right_one_works) {
+  experts_case otherwise = crossing();
+  otherwise.combines_otherwise = true;
+  const auto second_finds_none = [](const verdict_lists& verdicts) -> std::string {
+    for (const auto& of_rank : verdicts) {
+      for (std::size_t i = 0; i < of_rank.size(); ++i) {
+        const peer_status want = i % 3 == 1 ? peer_status::no_dispatch : peer_status::ok;
+        if (of_rank[i].status != want) return "call " + std::to_string(i) + " ended otherwise";
+      }
+      if (of_rank.size() != 6) return "a call is missing";
+    }
+    return "";
+  };
+  for (const bool returns_rows : {false, true}) {
+    otherwise.returns_rows = returns_rows;
+    expect_both_ways(otherwise, second_finds_none, 200);
   }
 }
 

@@ -52,11 +52,25 @@ TMAP_HOST_DEVICE peer_verdict report(Link& link, const peer_verdict& verdict) {
   return verdict;
 }
 
-/// Returns whether the call whose verdict is at an offset of the own window was a success. Any
-/// thread may call it.
+/// Returns the word of a verdict that names the shape of its call, of 24 bits, if that was a
+/// success. Calls that need it must have the same shape.
+TMAP_HOST_DEVICE constexpr std::uint32_t word_of(const peer_verdict& verdict, std::uint32_t shape) {
+  return verdict.status == peer_status::ok ? word_of(verdict) | shape << 8 : word_of(verdict);
+}
+
+/// Returns how the call ended whose verdict is at an offset of the own window: `no_dispatch` if it
+/// was a success of another shape. Any thread may call it.
 template <class Link>
-[[nodiscard]] TMAP_HOST_DEVICE bool is_success(Link& link, std::uint64_t verdict) {
-  return verdict_of(link.load(link.rank(), verdict)).status == peer_status::ok;
+[[nodiscard]] TMAP_HOST_DEVICE peer_verdict outcome_of(Link& link, std::uint64_t verdict, std::uint32_t shape) {
+  const std::uint32_t word = link.load(link.rank(), verdict);
+  if ((word & 0xff) != static_cast<std::uint32_t>(peer_status::ok)) return verdict_of(word);
+  return {word >> 8 == shape ? peer_status::ok : peer_status::no_dispatch};
+}
+
+/// Returns whether the call whose verdict is at an offset of the own window was a success.
+template <class Link>
+[[nodiscard]] TMAP_HOST_DEVICE bool is_success(Link& link, std::uint64_t verdict, std::uint32_t shape = 0) {
+  return outcome_of(link, verdict, shape).status == peer_status::ok;
 }
 
 /// Breaks the group: waits and later calls of all ranks end at once. The verdict stays in `fault`,
