@@ -161,6 +161,9 @@ class experts_body {
   void end(Link& link, const peer_verdict& verdict) const {
     link.end_kernel();
     link.expect(link.now() <= experts_deadline, "the call ends by its deadline");
+    const std::uint32_t fault = link.load(link.rank(), offsetof(detail::peer::window_header, fault));
+    const bool is_mismatch = detail::peer::verdict_of(fault).status == peer_status::mismatch;
+    link.expect(!is_mismatch || case_.odd_rank.has_value(), "no rank is said to have made another call");
     if (leads()) verdicts_[link.rank()].push_back(verdict);
   }
   bool leads() const { return block_ == 0 && thread_ == 0; }

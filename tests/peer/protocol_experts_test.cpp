@@ -295,9 +295,10 @@ TEST(protocol_experts, others_end_by_their_deadline_when_a_rank_dies) {
 
 TEST(protocol_experts, deadlines_that_come_early_break_the_group_and_no_row) {
   experts_case either = crossing();
-  for (std::uint32_t i = 0; i < 4; ++i) {
+  for (std::uint32_t i = 0; i < 8; ++i) {
     either.returns_rows = i % 2 == 1;
-    either.threads = i / 2 * 2;
+    either.threads = i / 2 % 2 * 2;
+    either.blocks = 1 + i / 4;
     ranks::program hasty = experts_program(either, the_living_end(kernels::peer::none));
     hasty.early_timeouts = 1;
     expect_at_random(hasty, 300);
