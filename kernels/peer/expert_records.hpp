@@ -50,12 +50,11 @@ struct expert_arrays {
   std::uint64_t landed;           ///< [tokens, k]: the number of the choice if its result comes, or -1
 };
 
-/// Names the words of a record. The first ones are the token, its rank, which the receiver finds for
-/// itself, and where its sum goes in the window of that. Experts of the receiver follow, then
-/// weights, then scales. Token and rank lie as in the entry of a list.
+/// Names the words of a record. The first ones are the token, where its sum goes in the window of
+/// its rank, and that rank, which the receiver finds for itself. Experts of the receiver follow,
+/// then weights, then scales.
 namespace record {
-inline constexpr std::uint32_t token = entry_word::row, source = entry_word::source, sum_low = 2, sum_high = 3,
-                               experts = 4;
+inline constexpr std::uint32_t token = 0, sum_low = 1, sum_high = 2, source = 3, experts = 4;
 }  // namespace record
 
 /// Stands for no expert in a record, and for no place in a list.

@@ -52,7 +52,6 @@ class gather_leader {
   }
   __device__ void dismiss() {
     if (!has_begun_) begin(false);
-    cudaGridDependencySynchronize();
   }
 
  private:
@@ -66,9 +65,10 @@ class gather_leader {
   bool has_begun_{false};
 };
 
-/// Runs a call by all threads of a block. The first thread leads. `work(link, warp)` runs in the
-/// warps after the first one, with their worker of all blocks, once announcements and rows of peers
-/// may be read. All blocks must run at the same time.
+/// Runs a call by all threads of a block. The first thread leads. `work(link, warp, await_rows)`
+/// runs in the warps after the first one, with their worker of all blocks. It may read
+/// announcements and rows of peers once `await_rows` has returned true. All blocks must run at the
+/// same time.
 template <class Work>
 __device__ void gather_by_block(const peer_memory_ref& window, const peer::fetch_request& given, std::uint64_t patience,
                                 const Work& work) {
@@ -76,14 +76,14 @@ __device__ void gather_by_block(const peer_memory_ref& window, const peer::fetch
   __shared__ peer::packet taken[peer::most_taken_packets];
   team.init();
   peer_link link(window, nullptr, nullptr, taken);
-  if (!given.is_early) cudaGridDependencySynchronize();
+  cudaGridDependencySynchronize();
   if (threadIdx.x >= device::warp_lanes) {
     // Neighbours of a row are of different blocks, so that few rows keep all blocks busy.
     const std::uint32_t warp = threadIdx.x / device::warp_lanes - 1;
-    team.begun.wait(0);
-    if (team.has_rows) {
-      work(link, peer::worker{warp * gridDim.x + blockIdx.x, gridDim.x * moving_threads / device::warp_lanes});
-    }
+    work(link, peer::worker{warp * gridDim.x + blockIdx.x, gridDim.x * moving_threads / device::warp_lanes}, [&] {
+      team.begun.wait(0);
+      return team.has_rows;
+    });
     team.done.arrive();
   } else if (threadIdx.x == 0) {
     peer::fetch_request request = given;
@@ -92,62 +92,48 @@ __device__ void gather_by_block(const peer_memory_ref& window, const peer::fetch
     gather_leader leader(team);
     static_cast<void>(peer::gather_listed(link, request, link.now() + patience, leader));
   }
-  cudaGridDependencySynchronize();  // this kernel's end is that of the one before it, too
 }
 
-/// Holds this lane's units of a part of a row.
-class row_units {
- public:
-  /// Issues the loads.
-  __device__ void load(const peer_link& link, const peer::row_place& from, const row_shares<placed_units>& share) {
-    const auto* const row = reinterpret_cast<const uint4*>(link.address(from.rank, from.offset));
-    is_there_ = from.offset != 0;
-    if (!is_there_) return;
-    share.each_unit([&](std::uint32_t i, std::uint32_t unit) { values_[i] = row[unit]; });
+/// Copies this lane's units of a row. `mine` is where the lane's place lies, or 0.
+__device__ void copy_row(const uint4* row, const row_shares<placed_units>& share, std::uint64_t mine) {
+  uint4 values[placed_units];
+  share.each_unit([&](std::uint32_t i, std::uint32_t unit) { values[i] = row[unit]; });
+  TMAP_KEEP_ROLLED
+  for (std::uint32_t left = __ballot_sync(~0u, mine != 0); left != 0; left &= left - 1) {
+    auto* const to = reinterpret_cast<uint4*>(value_of_lane(mine, first_lane(left)));
+    share.each_unit([&](std::uint32_t i, std::uint32_t unit) { to[unit] = values[i]; });
   }
-  /// `mine` is where the lane's place lies, or 0.
-  __device__ void store(const row_shares<placed_units>& share, std::uint64_t mine) const {
-    if (!is_there_) return;
-    TMAP_KEEP_ROLLED
-    for (std::uint32_t left = __ballot_sync(~0u, mine != 0); left != 0; left &= left - 1) {
-      auto* const to = reinterpret_cast<uint4*>(value_of_lane(mine, first_lane(left)));
-      share.each_unit([&](std::uint32_t i, std::uint32_t unit) { to[unit] = values_[i]; });
-    }
-  }
+}
 
- private:
-  uint4 values_[placed_units];
-  bool is_there_;
-};
-
-/// Brings a warp's share of all units to all their places. Lane j finds place j of an entry. The
-/// first units are on their way while the kernel before this one finds their places.
-__device__ void place_rows(peer_link& link, const peer::fetch_request& request, const peer::worker& warp) {
+/// Brings a warp's share of all units to all their places. Lane j finds place j of an entry.
+template <class Await>
+__device__ void place_rows(peer_link& link, const peer::fetch_request& request, const peer::worker& warp,
+                           const Await& await_rows) {
   const peer::listed_rows<peer_link> listed(link, request);
   row_shares<placed_units> share(warp, listed.count(), request.call.row_bytes / unit_bytes);
-  row_units units;
-  const auto load = [&] {
-    if (share.has_more()) units.load(link, listed.find(listed.entry(share.row())), share);
-  };
+  const auto entry = [&] { return share.has_more() ? listed.entry(share.row()) : peer::listed_entry{}; };
   const auto place_of_lane = [&]() -> std::uint64_t {
-    if (lane_of_thread() >= request.places) return 0;
+    if (!share.has_more() || lane_of_thread() >= request.places) return 0;
     const std::uint64_t target = listed.target(share.row(), lane_of_thread());
     return target == 0 ? 0 : link.address(link.rank(), target);
   };
-  load();
-  if (request.is_early) cudaGridDependencySynchronize();
+  peer::listed_entry each = entry();
+  std::uint64_t place = place_of_lane();
+  if (!await_rows()) return;
   TMAP_KEEP_ROLLED
-  for (; share.has_more(); load()) {
-    units.store(share, place_of_lane());
-    share.go_on();
+  for (; share.has_more(); share.go_on(), each = entry(), place = place_of_lane()) {
+    const peer::row_place from = listed.find(each);
+    if (from.offset == 0) continue;
+    copy_row(reinterpret_cast<const uint4*>(link.address(from.rank, from.offset)), share, place);
   }
 }
 
 __global__ void __launch_bounds__(gather_threads)
     place_rows_kernel(const __grid_constant__ peer_memory_ref window, const __grid_constant__ peer::fetch_request given,
                       std::uint64_t patience) {
-  gather_by_block(window, given, patience,
-                  [&](peer_link& link, const peer::worker& warp) { place_rows(link, given, warp); });
+  gather_by_block(window, given, patience, [&](peer_link& link, const peer::worker& warp, const auto& await_rows) {
+    place_rows(link, given, warp, await_rows);
+  });
 }
 
 }  // namespace

@@ -92,7 +92,7 @@ TMAP_HOST_DEVICE constexpr bool fits_header(std::uint32_t ranks, std::uint32_t g
 
 /// Returns the most groups of each rank whose announcements fit the header.
 TMAP_HOST_DEVICE constexpr std::uint32_t most_groups(std::uint32_t ranks) {
-  const std::uint64_t room = sizeof(window_header::announcements) / ranks;
+  const std::uint64_t room = sizeof(window_header::announcements) / ranks / sizeof(packet) * sizeof(packet);
   return static_cast<std::uint32_t>((room - slot_turns * slot_bytes(ranks)) / word_bytes);
 }
 static_assert(fits_header(2, most_groups(2)) && !fits_header(2, most_groups(2) + 1));

@@ -71,15 +71,8 @@ struct fetch_request {
   /// Has no groups and counts. `rows` are what others fetch here, `sent_rows` of them. `capacity`
   /// counts the rows of `out`.
   exchange_request call;
-  std::uint64_t listed;  ///< word: how many entries the list has
-  std::uint64_t list;    ///< entries, those of the first block first
-  /// The first words of the entries, `head_words` apart. They are those of the list, or those of the
-  /// records that the list is made of.
-  std::uint64_t heads;
-  std::uint32_t head_words;
-  /// The kernel of `prepare` may still run. It has raised `records_raised` once the heads are there.
-  /// Its list is not there before its end.
-  bool is_early;
+  std::uint64_t listed;   ///< word: how many entries the list has
+  std::uint64_t list;     ///< entries, those of the first block first
   std::uint32_t places;   ///< of an entry
   std::uint32_t entries;  ///< of a part, at most `most_fetch_entries`
   std::uint32_t out_pitch;

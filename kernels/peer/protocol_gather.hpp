@@ -15,7 +15,7 @@ struct listed_entry {
 };
 
 /// Finds the rows that the entries of a list name. Any thread may: `find` once they are announced,
-/// `target` once the list is there, the rest once its heads are.
+/// the rest before.
 template <class Link>
 class listed_rows {
  public:
@@ -25,7 +25,7 @@ class listed_rows {
   /// Returns how many entries the list has.
   TMAP_HOST_DEVICE std::uint32_t count() const { return link_.load(link_.rank(), request_.listed); }
   TMAP_HOST_DEVICE listed_entry entry(std::uint32_t number) const {
-    return {head(number, entry_word::source), head(number, entry_word::row)};
+    return {word(number, entry_word::source), word(number, entry_word::row)};
   }
   TMAP_HOST_DEVICE row_place find(const listed_entry& entry) const {
     const std::uint64_t place =
@@ -39,9 +39,6 @@ class listed_rows {
   }
 
  private:
-  TMAP_HOST_DEVICE std::uint32_t head(std::uint32_t entry, std::uint32_t number) const {
-    return link_.load(link_.rank(), word_at(request_.heads, std::uint64_t{entry} * request_.head_words + number));
-  }
   TMAP_HOST_DEVICE std::uint32_t word(std::uint32_t entry, std::uint32_t number) const {
     return link_.load(link_.rank(),
                       word_at(request_.list, std::uint64_t{entry} * entry_words(request_.places) + number));
@@ -75,39 +72,13 @@ TMAP_HOST_DEVICE peer_verdict gather(Link& link, const exchange_request& request
   return ended;
 }
 
-/// Waits until the records of a dispatch are here, in the kernel that moves its rows.
-template <class Link>
-[[nodiscard]] TMAP_HOST_DEVICE bool await_records(Link& link, std::uint64_t deadline) {
-  const std::uint32_t next = link.load(link.rank(), offsetof(window_header, records_expected)) + 1;
-  return await(link, offsetof(window_header, records_raised), next, deadline);
-}
-
-/// Counts the records that `await_records` waited for. The first block does it after its call.
-template <class Link>
-TMAP_HOST_DEVICE void count_records(Link& link) {
-  const std::uint64_t count = offsetof(window_header, records_expected);
-  link.store(link.rank(), count, link.load(link.rank(), count) + 1);
-}
-
-/// Ends a block's part of a fetch whose records have not come. Its verdict is the last one: with
-/// `team.dismiss` the kernel that prepares the dispatch has ended.
-template <class Link, class Team>
-TMAP_HOST_DEVICE peer_verdict give_up_records(Link& link, const exchange_request& request, Team& team) {
-  team.dismiss();
-  if (request.block != 0) return {peer_status::broken};
-  return report_call(link, request, give_up_waiting(link, link.rank(), protocol_step::workers));
-}
-
 /// Leads one block's part of a fetch whose rows the other threads of the block read.
 template <class Link, class Team>
 TMAP_HOST_DEVICE peer_verdict gather_listed(Link& link, const fetch_request& request, std::uint64_t deadline,
                                             Team& team) {
   group_raiser<Link> pending(link, request.pending);
   pending.begin();
-  const bool has_records = !request.is_early || await_records(link, deadline);
-  const peer_verdict ended =
-      has_records ? gather(link, request.call, deadline, team) : give_up_records(link, request.call, team);
-  if (request.is_early && request.call.block == 0) count_records(link);
+  const peer_verdict ended = gather(link, request.call, deadline, team);
   pending.end();
   return ended;
 }

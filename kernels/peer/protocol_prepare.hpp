@@ -21,7 +21,6 @@ struct preparation {
   exchange_request records;  ///< by a single block; they are read where they lie
   exchange_request fetch;    ///< the call after it, which is announced with it or not
   bool writes_list;          ///< if not, a later kernel writes it
-  bool is_followed;          ///< the kernel that moves the rows begins while this one sorts (`is_early`)
 };
 
 /// Names a thread of the block. Its first one leads.
@@ -139,7 +138,6 @@ TMAP_HOST_DEVICE void exchange_records(Link& link, const preparation& work, cons
   if (!mine.leads()) return team.follow();
   static_cast<void>(run_call(link, work.records, deadline, record_moves<decltype(team)>{work, team}));
   team.dismiss();
-  if (work.is_followed) link.raise_here(offsetof(window_header, records_raised), 1);
 }
 
 /// Waits for credits, sends a record for each token and rank, and makes the list of what came. All

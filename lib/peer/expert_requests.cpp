@@ -116,13 +116,6 @@ fetch_request call_parts::fetching(std::uint32_t row_bytes) const {
   return made;
 }
 
-/// Takes the first words of all entries from the list.
-void call_parts::list_at(std::uint64_t begin, std::uint32_t places, kernels::peer::fetch_request& made) const {
-  made.list = made.heads = offset(begin);
-  made.places = places;
-  made.head_words = kernels::peer::entry_words(places);
-}
-
 fetch_request call_parts::rows_of(const dispatch_problem& problem) const {
   fetch_request made = fetching(sizes_.row_bytes);
   made.call.rows = offset(problem.x);
@@ -136,18 +129,10 @@ fetch_request call_parts::rows_of(const dispatch_problem& problem) const {
   made.call.is_announced = has_all_rows(sizes_, ranks());
   if (!made.call.is_announced) made.call.lacking = offset(at_.header) + offsetof(batch_header, bad_count);
   made.listed = offset(at_.total);
-  list_at(at_.list, sizes_.k, made);
+  made.list = offset(at_.list);
+  made.places = sizes_.k;
   made.out_pitch = static_cast<std::uint32_t>(problem.out.pitch_bytes);
   made.pending = pending_of(problem.pending);
-  return made;
-}
-
-fetch_request call_parts::few_rows_of(const dispatch_problem& problem) const {
-  fetch_request made = rows_of(problem);
-  made.is_early = made.call.is_announced && problem.pending == nullptr;
-  if (!made.is_early) return made;
-  made.heads = offset(at_.arriving);
-  made.head_words = kernels::peer::record_words(sizes_.k, sizes_.scales);
   return made;
 }
 
@@ -173,7 +158,8 @@ fetch_request call_parts::results_of(const combine_problem& problem) const {
   made.call.out = offset(at_.landed);
   made.call.capacity = static_cast<std::uint32_t>(sizes_.tokens * sizes_.k);
   made.listed = offset(at_.return_count);
-  list_at(at_.return_list, 1, made);
+  made.list = offset(at_.return_list);
+  made.places = 1;
   made.out_pitch = static_cast<std::uint32_t>(sum_bytes(sizes_));
   return made;
 }

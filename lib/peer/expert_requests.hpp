@@ -50,9 +50,6 @@ class call_parts {
   /// Returns the same by one block, which reads records where they lie.
   kernels::peer::exchange_request few_records() const;
   kernels::peer::fetch_request rows_of(const dispatch_problem& problem) const;
-  /// Returns the same for threads that read rows where they lie. If nothing may refuse them and
-  /// nobody waits for them, they may be on their way before the list is there.
-  kernels::peer::fetch_request few_rows_of(const dispatch_problem& problem) const;
   kernels::peer::dispatch_words dispatched() const {
     return {offset(at_.outcome), offset(at_.total), shape_word(sizes_)};
   }
@@ -68,7 +65,6 @@ class call_parts {
 
   kernels::peer::exchange_request request() const;
   kernels::peer::fetch_request fetching(std::uint32_t row_bytes) const;
-  void list_at(std::uint64_t begin, std::uint32_t places, kernels::peer::fetch_request& made) const;
 
   const peer_memory_ref& window_;
   const shape& sizes_;

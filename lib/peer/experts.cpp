@@ -99,18 +99,16 @@ result<void> arrive(const call_parts& call, const kernels::dispatch_call& work, 
 }
 
 /// Does all that comes before the fetch, a kernel for each step.
-result<void> prepare_many(const call_parts& call, const kernels::dispatch_call& work, const dispatch_problem& problem,
-                          const kernels::peer::fetch_request& rows) {
+result<void> prepare_many(const call_parts& call, const kernels::dispatch_call& work, const dispatch_problem& problem) {
   TMAP_TRY_CUDA(kernels::launch_await_credits(call.window(), call.patience(), call.stream()));
   if (const auto departed = depart(call, work); !departed) return departed;
-  TMAP_TRY_CUDA(
-      kernels::launch_exchange_and_announce(call.window(), call.records(), rows.call, call.patience(), call.stream()));
+  TMAP_TRY_CUDA(kernels::launch_exchange_and_announce(call.window(), call.records(), call.rows_of(problem).call,
+                                                      call.patience(), call.stream()));
   return arrive(call, work, problem);
 }
 
 /// Does the same in one block. Many scales need more blocks.
-result<void> prepare_few(const call_parts& call, const kernels::dispatch_call& work, const dispatch_problem& problem,
-                         const kernels::peer::fetch_request& rows) {
+result<void> prepare_few(const call_parts& call, const kernels::dispatch_call& work, const dispatch_problem& problem) {
   moe::route_problem coming = by_expert(call);
   coming.rows = call.rows();
   const moe::route_results came = sorted_by_expert(call, problem);
@@ -119,7 +117,7 @@ result<void> prepare_few(const call_parts& call, const kernels::dispatch_call& w
     const kernels::choice_reports reports{nullptr, call.part<batch_header>(call.at().header), faults};
     TMAP_TRY_CUDA(kernels::launch_prepare(
         {call.window(),
-         {work.at, work.given, call.few_records(), rows.call, work.row_scales == nullptr, rows.is_early},
+         {work.at, work.given, call.few_records(), call.rows_of(problem).call, work.row_scales == nullptr},
          {coming, came, {}, reports, call.stream()},
          call.patience()}));
     return {};
@@ -146,20 +144,16 @@ result<void> fetch(const call_parts& call, const kernels::peer::fetch_request& r
 result<void> dispatch(const call_parts& call, const dispatch_problem& problem) {
   const auto* const weights = reinterpret_cast<const std::uint32_t*>(problem.weights);
   const auto* const scales = reinterpret_cast<const std::uint32_t*>(problem.x_scales);
-  kernels::peer::fetch_request rows = call.rows_of(problem);
+  const kernels::peer::fetch_request rows = call.rows_of(problem);
   kernels::peer::expert_arrays arrays = call.arrays(problem.pending);
-  if (places_few(call, rows)) {
-    arrays.list_parts = 1;  // threads take the entries in any order
-    rows = call.few_rows_of(problem);
-  }
+  if (places_few(call, rows)) arrays.list_parts = 1;  // threads take the entries in any order
   const kernels::dispatch_call work{call.window(),
                                     arrays,
                                     {problem.ids, weights, scales, problem.x_scale_pitch},
                                     departures(call.sizes(), call.ranks()),
                                     call.sizes().scales == 0 ? nullptr : problem.out_scales,
                                     call.stream()};
-  const auto prepared =
-      are_few(call.sizes()) ? prepare_few(call, work, problem, rows) : prepare_many(call, work, problem, rows);
+  const auto prepared = are_few(call.sizes()) ? prepare_few(call, work, problem) : prepare_many(call, work, problem);
   if (!prepared) return prepared;
   if (problem.ready != nullptr) TMAP_TRY_CUDA(cudaEventRecord(problem.ready, call.stream()));
   return fetch(call, rows);

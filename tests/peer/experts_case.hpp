@@ -172,8 +172,7 @@ class experts_body {
 
   peer_verdict fetch(Link& link, const fetch_request& request) const {
     if (awaits()) return {};
-    if (threads_ != 0)
-      return gather(link, request, [&](const auto& end_preparation) { place_rows(link, request, end_preparation); });
+    if (threads_ != 0) return gather(link, request, [&] { place_rows(link, request); });
     std::array<kernels::peer::fetch_piece, kernels::peer::most_fetch_stages> pieces;
     return kernels::peer::fetch(link, request, pieces.data(), experts_deadline);
   }
@@ -246,37 +245,28 @@ class experts_body {
   /// Runs a call in which threads read rows where they lie. Those of the first block share them.
   template <class Work>
   peer_verdict gather(Link& link, const fetch_request& request, const Work& work) const {
-    bool is_prepared = !request.is_early;
-    const auto end_preparation = [&] {
-      if (!is_prepared) link.end_kernel();
-      is_prepared = true;
-    };
-    gather_team<Work> team{*this, link, end_preparation, work};
+    gather_team<Work> team{*this, link, work};
     if (thread_ == 0) return kernels::peer::gather_listed(link, request, experts_deadline, team);
     link.sync();
-    const bool has_rows = link.load_shared(has_rows_at) != 0;
-    has_rows ? work(end_preparation) : end_preparation();
-    if (has_rows) link.sync();
+    if (link.load_shared(has_rows_at) == 0) return {};
+    work();
+    link.sync();
     return {};
   }
   template <class Work>
   struct gather_team {
     const experts_body& body;
     Link& link;
-    /// Ends the kernel that prepares a dispatch, if it runs next to the one that moves its rows.
-    std::function<void()> end_preparation;
     const Work& move_rows;
     bool has_begun{false};
 
     void work() {
       begin(1);
-      body.block_ == 0 ? move_rows(end_preparation) : end_preparation();
+      if (body.block_ == 0) move_rows();
       link.sync();
     }
     void dismiss() {
-      if (has_begun) return;
-      begin(0);
-      end_preparation();
+      if (!has_begun) begin(0);
     }
     void begin(std::uint32_t has_rows) {
       has_begun = true;
@@ -284,26 +274,15 @@ class experts_body {
       link.sync();
     }
   };
-  void place_rows(Link& link, const fetch_request& request, const std::function<void()>& end_preparation) const {
+  void place_rows(Link& link, const fetch_request& request) const {
     const kernels::peer::listed_rows<Link> listed(link, request);
-    std::vector<std::vector<std::uint32_t>> rows;
     for (std::uint32_t i = thread_; i < listed.count(); i += threads_) {
       const kernels::peer::row_place from = listed.find(listed.entry(i));
-      rows.emplace_back();
-      for (std::uint32_t at = 0; from.offset != 0 && at < request.call.row_bytes; at += 4) {
-        rows.back().push_back(link.load(from.rank, from.offset + at));
-      }
-    }
-    end_preparation();
-    for (std::uint32_t i = 0; i < rows.size(); ++i) store_row(link, request, thread_ + i * threads_, rows[i]);
-  }
-  static void store_row(Link& link, const fetch_request& request, std::uint32_t entry,
-                        const std::vector<std::uint32_t>& row) {
-    const kernels::peer::listed_rows<Link> listed(link, request);
-    for (std::uint32_t number = 0; number < request.places; ++number) {
-      const std::uint64_t target = listed.target(entry, number);
-      for (std::uint32_t i = 0; target != 0 && i < row.size(); ++i) {
-        link.store(link.rank(), target + std::uint64_t{4} * i, row[i]);
+      for (std::uint32_t number = 0; from.offset != 0 && number < request.places; ++number) {
+        const std::uint64_t target = listed.target(i, number);
+        for (std::uint32_t at = 0; target != 0 && at < request.call.row_bytes; at += 4) {
+          link.store(link.rank(), target + at, link.load(from.rank, from.offset + at));
+        }
       }
     }
   }
@@ -336,10 +315,7 @@ class experts_body {
   /// Returns the arrays of this rank. Few tokens are fetched in the order of their records.
   expert_arrays arrays(Link& link) const {
     expert_arrays at = in_.at;
-    if (threads_ != 0) {
-      at.order = 0;
-      at.list_parts = 1;
-    }
+    if (threads_ != 0) at.order = 0;
     at.pending = {case_.is_awaited ? link.address(link.rank(), in_.pending) : 0, case_.experts, case_.blocks};
     return at;
   }
@@ -366,14 +342,8 @@ class experts_body {
     if (!made.call.is_announced) made.call.lacking = in_.lacking;
     made.pending = arrays(link).pending;
     made.listed = in_.at.total;
-    made.list = made.heads = in_.at.list;
+    made.list = in_.at.list;
     made.places = case_.k;
-    made.head_words = kernels::peer::entry_words(case_.k);
-    made.is_early = threads_ != 0 && made.call.is_announced && made.pending.words == 0;
-    if (made.is_early) {
-      made.heads = in_.at.arriving;
-      made.head_words = kernels::peer::record_words(case_.k, 0);
-    }
     made.entries = case_.entries;
     made.out_pitch = case_.row_bytes;
     return made;
@@ -396,9 +366,8 @@ class experts_body {
     made.call.sent_pitch = 16;
     made.call.after = offsetof(detail::peer::window_header, verdict);
     made.listed = in_.at.return_count;
-    made.list = made.heads = in_.at.return_list;
+    made.list = in_.at.return_list;
     made.places = 1;
-    made.head_words = kernels::peer::entry_words(1);
     made.entries = case_.entries;
     made.out_pitch = 16;
     return made;
@@ -422,17 +391,13 @@ class experts_body {
     });
     if (block_ == 0) {
       const given_ids ids = choices(call, link.rank());
-      const kernels::peer::preparation work{arrays(link),
-                                            of(ids),
-                                            records_of_one_block(link.rank()),
-                                            rows_request(link).call,
-                                            true,
-                                            rows_request(link).is_early};
+      const kernels::peer::preparation work{arrays(link), of(ids), records_of_one_block(link.rank()),
+                                            rows_request(link).call, true};
       preparing_block block{*this, link};
       const kernels::peer::word_worker mine{{thread_, threads_}, {0, 1}};
       kernels::peer::prepare(link, work, {mine, true, mine}, block, experts_deadline);
     }
-    if (!rows_request(link).is_early) link.end_kernel();
+    link.end_kernel();
   }
   exchange_request records_of_one_block(std::uint32_t rank) const {
     exchange_request made = records_request(rank);

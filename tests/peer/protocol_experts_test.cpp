@@ -356,8 +356,7 @@ struct hostile_fetch {
     request.call.capacity = 2;
     request.call.sent_pitch = 16;
     request.listed = listed;
-    request.list = request.heads = list;
-    request.head_words = kernels::peer::entry_words(1);
+    request.list = list;
     request.places = 1;
     request.entries = 2;
     request.out_pitch = 16;
@@ -509,30 +508,6 @@ experts_case two_blocks() {
   shared.stages = 1;
   shared.entries = 1;
   return shared;
-}
-
-/// Does not wait for the records of a dispatch before it reads rows.
-struct rows_before_records : faulty_link {
-  using faulty_link::faulty_link;
-  [[nodiscard]] bool wait(std::uint64_t signal, std::uint32_t value, std::uint64_t deadline,
-                          std::uint64_t unless = no_word) {
-    return signal == offsetof(window_header, records_raised) || faulty_link::wait(signal, value, deadline, unless);
-  }
-};
-TEST(protocol_experts_faults, rows_that_do_not_wait_for_records_are_seen) {
-  experts_case few = crossing();
-  few.threads = 1;
-  few.blocks = 2;
-  expect_failure_at_random(experts_program<rows_before_records>(few), "");
-}
-
-/// Forgets how many dispatches moved rows next to the sort, so that the next one does not wait.
-TEST(protocol_experts_faults, records_of_the_last_dispatch_taken_for_those_of_this_one_are_seen) {
-  experts_case few = crossing();
-  few.threads = 1;
-  few.blocks = 2;
-  using forgetful = epoch_not_raised<offsetof(window_header, records_expected)>;
-  expect_failure_at_random(experts_program<forgetful>(few), "");
 }
 
 using sums_before_the_barrier = without_waiting_for<offsetof(window_header, barrier_raised)>;

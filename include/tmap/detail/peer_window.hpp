@@ -17,14 +17,12 @@ struct window_header {
   std::uint32_t credited[max_group_ranks];      ///< exchanges for which s has pulled its rows from here
   std::uint32_t broken;                         ///< raised by any rank that gives up
   std::uint32_t workers_raised;                 ///< by the own rank's blocks
-  std::uint32_t records_raised;                 ///< by the own rank, once the records of a dispatch are here
 
   // Epochs: how far this rank has come. Only the rank itself reads and writes them. They lie in
   // memory, so that a replayed graph goes on where the last replay ended.
   std::uint32_t barriers;
   std::uint32_t exchanges;
   std::uint32_t workers_expected;
-  std::uint32_t records_expected;
   std::uint32_t puts_sent[max_group_ranks];
   std::uint32_t puts_taken[max_group_ranks];
 
@@ -33,7 +31,7 @@ struct window_header {
   std::uint32_t fault;    ///< why this rank broke the group; 0 if it did not
 
   // One slot for each source, written by that source (protocol_announce.hpp).
-  alignas(16) std::uint32_t announcements[16180];
+  alignas(16) std::uint32_t announcements[16184];
 };
 static_assert(sizeof(window_header) == peer_header_bytes);
 static_assert(std::is_trivial_v<window_header> && std::is_standard_layout_v<window_header>);
