@@ -163,7 +163,7 @@ class experts_body {
     link.expect(link.now() <= experts_deadline, "the call ends by its deadline");
     const std::uint32_t fault = link.load(link.rank(), offsetof(detail::peer::window_header, fault));
     const bool is_mismatch = detail::peer::verdict_of(fault).status == peer_status::mismatch;
-    link.expect(!is_mismatch || case_.odd_rank.has_value(), "no rank is said to have made another call");
+    link.expect(!is_mismatch || case_.odd_rank.has_value(), "no rank is blamed for another call");
     if (leads()) verdicts_[link.rank()].push_back(verdict);
   }
   bool leads() const { return block_ == 0 && thread_ == 0; }
