@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <gtest/gtest.h>
+
 #include <tmap/moe.hpp>
 
 #include <algorithm>
@@ -663,6 +665,15 @@ ranks::program experts_program(const experts_case& given, const verdict_check& c
   made.begin = [verdicts, given] { verdicts->assign(given.ranks, {}); };
   made.check = [verdicts, check] { return check(*verdicts); };
   return made;
+}
+
+/// Runs `use` with a kernel for each step of a dispatch, and with a block that prepares it.
+template <class Use>
+void for_both_ways(experts_case given, const Use& use) {
+  for (given.threads = 0; given.threads < 4; given.threads += 3) {
+    SCOPED_TRACE(given.threads);
+    use(given);
+  }
 }
 
 template <class Link = ranks::model_link>

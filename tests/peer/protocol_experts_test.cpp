@@ -149,11 +149,8 @@ TEST(protocol_experts, all_tokens_may_go_to_one_expert) {
 }
 
 /// Expects that random executions do not fail, whether one block prepares or each step is a kernel.
-void expect_both_ways(experts_case given, const verdict_check& check, std::uint32_t executions) {
-  for (given.threads = 0; given.threads < 4; given.threads += 3) {
-    SCOPED_TRACE(given.threads);
-    expect_at_random(experts_program(given, check), executions);
-  }
+void expect_both_ways(const experts_case& given, const verdict_check& check, std::uint32_t executions) {
+  for_both_ways(given, [&](const experts_case& each) { expect_at_random(experts_program(each, check), executions); });
 }
 
 /// Expects that all ranks end both calls with the overflow of rank `peer`.
@@ -452,52 +449,41 @@ TEST(protocol_experts, nothing_has_arrived_after_a_failure) {
   expect_always(failed);
 }
 
-TEST(protocol_experts, a_second_combine_finds_no_dispatch_and_moves_nothing) {
-  experts_case twice = crossing();
-  twice.combines_twice = true;
-  const auto third_finds_none = [](const verdict_lists& verdicts) -> std::string {
+/// Expects that of each dispatch and its two combines, call number `which` finds no dispatch. The
+/// others are successes.
+verdict_check one_finds_no_dispatch(std::size_t which) {
+  return [which](const verdict_lists& verdicts) -> std::string {
     for (const auto& of_rank : verdicts) {
       for (std::size_t i = 0; i < of_rank.size(); ++i) {
-        const peer_status want = i % 3 == 2 ? peer_status::no_dispatch : peer_status::ok;
+        const peer_status want = i % 3 == which ? peer_status::no_dispatch : peer_status::ok;
         if (of_rank[i].status != want) return "call " + std::to_string(i) + " ended otherwise";
       }
       if (of_rank.size() != 6) return "a call is missing";
     }
     return "";
   };
-  for (const std::uint32_t threads : {0u, 3u}) {
-    twice.threads = threads;
-    expect_at_random(experts_program(twice, third_finds_none), 300);
-  }
+}
+
+TEST(protocol_experts, a_second_combine_finds_no_dispatch_and_moves_nothing) {
+  experts_case twice = crossing();
+  twice.combines_twice = true;
+  expect_both_ways(twice, one_finds_no_dispatch(2), 300);
 }
 
 TEST(protocol_experts, a_combine_of_another_shape_moves_nothing_and_the_right_one_works) {
   experts_case otherwise = crossing();
   otherwise.combines_otherwise = true;
-  const auto second_finds_none = [](const verdict_lists& verdicts) -> std::string {
-    for (const auto& of_rank : verdicts) {
-      for (std::size_t i = 0; i < of_rank.size(); ++i) {
-        const peer_status want = i % 3 == 1 ? peer_status::no_dispatch : peer_status::ok;
-        if (of_rank[i].status != want) return "call " + std::to_string(i) + " ended otherwise";
-      }
-      if (of_rank.size() != 6) return "a call is missing";
-    }
-    return "";
-  };
   for (const bool returns_rows : {false, true}) {
     otherwise.returns_rows = returns_rows;
-    expect_both_ways(otherwise, second_finds_none, 200);
+    expect_both_ways(otherwise, one_finds_no_dispatch(1), 200);
   }
 }
 
 // Seeded faults. Each is one rule of the protocol that a link breaks (faulty_links.hpp).
 
 template <class Link>
-void expect_dispatch_fault(experts_case given, const std::string& why) {
-  for (given.threads = 0; given.threads < 4; given.threads += 3) {
-    SCOPED_TRACE(given.threads);
-    expect_failure_at_random(experts_program<Link>(given), why);
-  }
+void expect_dispatch_fault(const experts_case& given, const std::string& why) {
+  for_both_ways(given, [&](const experts_case& each) { expect_failure_at_random(experts_program<Link>(each), why); });
 }
 
 /// Two blocks, so that what one of them fetched is read by another thread.
@@ -526,11 +512,9 @@ TEST(protocol_experts_faults, a_missing_flush_is_seen) {
 TEST(protocol_experts_faults, a_missing_credit_is_seen) {
   // A second block may take the packets of a call after the first one has ended it. Where a call is
   // a success, the barrier of the combine stands in for credits.
-  experts_case late = too_many_tokens();
-  for (late.threads = 0; late.threads < 4; late.threads += 3) {
-    SCOPED_TRACE(late.threads);
+  for_both_ways(too_many_tokens(), [](const experts_case& late) {
     expect_failure_at_random(experts_program<without_credit>(late, expect_one_overflow), "");
-  }
+  });
 }
 TEST(protocol_experts_faults, a_stale_epoch_is_seen) {
   expect_dispatch_fault<epoch_not_raised<offsetof(window_header, exchanges)>>(crossing(), "");
