@@ -50,7 +50,7 @@ struct gemm_call {
   void* scratch;                 ///< `gemm_scratch_bytes` of device memory (gemm/gemm_group.hpp), aligned to 256 bytes
   gemm::group_status* statuses;  ///< may be null, as may be the header
   batch_header* header;
-  std::uint32_t multiprocessors;  ///< that tiles take
+  std::uint32_t multiprocessors;  ///< how many the call may take
   cudaStream_t stream;
   fault_sink faults{};
 };

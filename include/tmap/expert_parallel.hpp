@@ -105,17 +105,18 @@ struct dispatch_problem {
   std::int32_t* begins{};  ///< [experts of this rank + 1]: as `moe::route_results::begins`
   std::int32_t* ends{};    ///< [experts of this rank]
   float* weight_of_row{};  ///< [rows]
-  /// [experts of this rank + 1]: lets a product begin while rows still come, as
-  /// `gemm::row_problem::pending`. Word e is 0 once all rows of expert e are in `out`; experts come
-  /// in their order if the dispatch takes a kernel for each step (docs/peers.md). The last word is
-  /// 0 once the call has its multiprocessors. Each word is 0 by the end of the call's last kernel,
-  /// however that ends, so nothing waits for ever. Rows of a call without success are
-  /// undefined.
+  /// Null, or [experts of this rank + 1] words of device memory that let a product begin while rows
+  /// come: `gemm::row_problem::pending`. The call sets them, so they need no initial value. Read
+  /// them after `ready`. Word e is then 0 once all rows of expert e are in `out`. The last word
+  /// is 0 once all blocks that bring rows run. Experts are complete in their order if the dispatch
+  /// takes a kernel for each step; with few tokens, all at the end (docs/peers.md). All words are 0
+  /// at the end of the call's last kernel, however it ends. Rows of a call without success are
+  /// undefined. If `dispatch_async` returns a failure, start no product: it might wait for ever.
   std::uint32_t* pending{};
-  /// Null, or an event that the call records once all outputs but `out` are there, and `pending`
-  /// has begun. A stream that waits for it may run the product. Its blocks take the multiprocessors
-  /// that the dispatch leaves, and in the end all. The stream of the call then waits for the other
-  /// one before its combine.
+  /// Null, or an event of this GPU, which `pending` needs. The call records it when all outputs but
+  /// `out` are there and the words are set. Another stream waits for it and runs the product, which
+  /// takes the multiprocessors that the dispatch leaves, and in the end all. The stream of the call
+  /// must wait for that stream before its combine, and before the next use of `pending`.
   cudaEvent_t ready{};
 };
 
@@ -149,7 +150,8 @@ struct run {
                                                    const run& run);
 
 /// Brings the sums or rows of the last dispatch in this workspace home. Sums need a dispatch for
-/// each combine: a second combine moves nothing, and `last_outcome` returns `invalid_argument`.
+/// each combine: a second combine, or one of other sizes, moves nothing, and `last_outcome` returns
+/// `invalid_argument`.
 [[nodiscard]] TMAP_API result<void> combine_async(const peer_memory& window, const combine_problem& problem,
                                                   const run& run);
 

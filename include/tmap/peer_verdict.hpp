@@ -15,7 +15,7 @@ enum class peer_status : std::uint32_t {
   bad_counts,   ///< a rank would send more rows than it has; nothing was moved
   refused,      ///< the request does not fit the window's header; nothing was announced
   wrong_bytes,  ///< a self-test found that a rank's bytes did not come, or did not come back
-  no_dispatch,  ///< a combine had no dispatch of its own, of its sizes; nothing was moved
+  no_dispatch,  ///< a combine found no dispatch of its sizes to return; nothing was moved
 };
 
 /// Names what a call waited for, or read, when it ended.

@@ -200,8 +200,10 @@ __device__ void load_tiles(const product_arguments& arguments, tile_notes& notes
     if (note.k_blocks == 0) notes.wanted.arrive();
     if (acquired != note.group && note.k_blocks != 0) {
       acquired = note.group;
-      if constexpr (!Config::gathers) await_rows(shape.pending, acquired);
-      if constexpr (!Config::gathers) a = device::acquire(shape.scratch.a + acquired);
+      if constexpr (!Config::gathers) {
+        await_rows(shape.pending, acquired);
+        a = device::acquire(shape.scratch.a + acquired);
+      }
       if (shape.has_own_b) b = device::acquire(shape.scratch.b + acquired);
     }
     constexpr common_operand beside = Config::gathers ? common_operand::none : common_operand::a;

@@ -16,12 +16,13 @@ constexpr std::uint32_t zeroing_blocks = 64;
 
 __device__ device::guard_page set_up_page;
 
-/// Keeps the products from starting until those who bring their rows have started. Blocks of
-/// products would take all multiprocessors, and wait for ever.
+/// Waits until the kernel that brings rows has its multiprocessors. Otherwise products would take
+/// all of them, and wait for ever. They start when all blocks let them, so one block waits for all:
+/// more would take multiprocessors, too.
 template <class Problem>
-__device__ void let_bringers_start(const Problem& problem) {
-  const std::uint32_t* const word = bringers_word(problem);
-  if (word == nullptr) return;
+__device__ void await_start_of_rows(const Problem& problem) {
+  const std::uint32_t* const word = start_word(problem);
+  if (word == nullptr || blockIdx.x != 0) return;
   cudaGridDependencySynchronize();
   if (threadIdx.x == 0) await_zero(word);
   __syncthreads();
@@ -31,7 +32,7 @@ template <class Problem>
 __global__ void __launch_bounds__(set_up_threads)
     set_up_kernel(const __grid_constant__ set_up_request<Problem> request, const __grid_constant__ gemm_maps maps) {
   __shared__ set_up_shared shared;
-  let_bringers_start(request.problem);
+  await_start_of_rows(request.problem);
   // The products may start, and wait for this kernel's end before they read what it wrote.
   cudaTriggerProgrammaticLaunchCompletion();
   cudaGridDependencySynchronize();

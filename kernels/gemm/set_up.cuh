@@ -65,12 +65,12 @@ TMAP_HOST_DEVICE constexpr bool zeroes_rest(const Problem&) {
   return false;
 }
 
-/// Returns the word that is 0 once those who bring rows have their multiprocessors, or null.
-TMAP_HOST_DEVICE constexpr const std::uint32_t* bringers_word(const gemm::row_problem& problem) {
+/// Returns the word that is 0 once the kernel that brings rows has its multiprocessors, or null.
+TMAP_HOST_DEVICE constexpr const std::uint32_t* start_word(const gemm::row_problem& problem) {
   return problem.pending == nullptr ? nullptr : problem.pending + problem.groups;
 }
 template <class Problem>
-TMAP_HOST_DEVICE constexpr const std::uint32_t* bringers_word(const Problem&) {
+TMAP_HOST_DEVICE constexpr const std::uint32_t* start_word(const Problem&) {
   return nullptr;
 }
 

@@ -3,8 +3,8 @@
 
 // Makes what a dispatch exchanges: a *record* for each token and each rank that has some of its
 // experts. The rank that gets records makes choices of them, which are sorted by expert, and then a
-// list of rows to fetch. Functions work on one word or choice each, over a link, and touch the own
-// window alone.
+// list of rows to fetch. Functions work over a link and write the own window, and the words of
+// `pending`. Those that take records where they lie read windows of others, too.
 
 #include "kernels/peer/protocol_fetch.hpp"
 
@@ -33,7 +33,7 @@ struct expert_arrays {
   /// 0: in the order of the records.
   std::uint64_t order;
   std::uint64_t list;        ///< [arrivals] entries
-  std::uint32_t list_parts;  ///< blocks that take turns in the list, or 1: it is in order
+  std::uint32_t list_parts;  ///< blocks that take turns in the list; 1: it is in the order of the fetch
   pending_groups pending;    ///< experts of this rank
 
   // Of sums that come home.
@@ -152,17 +152,26 @@ TMAP_HOST_DEVICE void write_rank(Link& link, const expert_arrays& at, const toke
   link.store(link.rank(), word_at(at.rank_of_choice, choice), rank_of_choice(link, at, given, choice));
 }
 
-/// Returns the rank that record `i` goes to.
+/// Returns the rank whose part of some records has record `i`. `counts` has the records of each
+/// rank.
 template <class Link>
-[[nodiscard]] TMAP_HOST_DEVICE std::uint32_t rank_of_record(Link& link, const expert_arrays& at, std::uint64_t i) {
+[[nodiscard]] TMAP_HOST_DEVICE std::uint32_t rank_of_record(Link& link, std::uint64_t counts, std::uint64_t i) {
   std::uint32_t rank = 0;
-  std::uint64_t end = 0;
   TMAP_KEEP_ROLLED
-  for (; rank < link.ranks(); ++rank) {
-    end += link.load(link.rank(), word_at(at.departed, rank));
+  for (std::uint64_t end = 0; rank + 1 < link.ranks(); ++rank) {
+    end += link.load(link.rank(), word_at(counts, rank));
     if (i < end) break;
   }
   return rank;
+}
+
+/// Returns how many records all ranks have together.
+template <class Link>
+[[nodiscard]] TMAP_HOST_DEVICE std::uint32_t sum_of_counts(Link& link, std::uint64_t counts) {
+  std::uint32_t sum = 0;
+  TMAP_KEEP_ROLLED
+  for (std::uint32_t rank = 0; rank < link.ranks(); ++rank) sum += link.load(link.rank(), word_at(counts, rank));
+  return sum;
 }
 
 /// Names record `i`: its token, and the rank that it goes to.
@@ -222,14 +231,14 @@ class record_field {
 /// read those that are there. Each warp writes a record, a word with each lane.
 template <class Link>
 TMAP_HOST_DEVICE void write_records(Link& link, const expert_arrays& at, const token_choices& given,
-                                    std::uint64_t departures, const worker& warp, const worker& lane) {
+                                    std::uint64_t departures, const word_worker& mine) {
   const std::uint32_t me = link.rank();
   if (!is_success(link, offsetof(window_header, verdict))) return;
-  share(warp, departures, [&](std::uint64_t i) {
+  share(mine.warp, departures, [&](std::uint64_t i) {
     const std::uint32_t token = link.load(me, word_at(at.token_of_record, i));
     if (token >= at.tokens) return;  // no record
-    const departing_record of{token, rank_of_record(link, at, i)};
-    share(lane, record_words(at.k, at.scales), [&](std::uint64_t word) {
+    const departing_record of{token, rank_of_record(link, at.departed, i)};
+    share(mine.lane, record_words(at.k, at.scales), [&](std::uint64_t word) {
       const record_field field(at, given, static_cast<std::uint32_t>(word));
       const std::uint32_t value = field.finish(static_cast<std::uint32_t>(i), of, field.load(of.token));
       link.store(me, record_word(at, at.departing, i, static_cast<std::uint32_t>(word)), value);
@@ -276,12 +285,7 @@ class taken_field {
 /// Returns how many records came: none unless the exchange of records ended well.
 template <class Link>
 [[nodiscard]] TMAP_HOST_DEVICE std::uint32_t count_arrived(Link& link, const expert_arrays& at) {
-  const std::uint32_t me = link.rank();
-  if (!is_success(link, offsetof(window_header, verdict))) return 0;
-  std::uint32_t total = 0;
-  TMAP_KEEP_ROLLED
-  for (std::uint32_t rank = 0; rank < link.ranks(); ++rank) total += link.load(me, word_at(at.arrived, rank));
-  return total;
+  return is_success(link, offsetof(window_header, verdict)) ? sum_of_counts(link, at.arrived) : 0;
 }
 
 /// Writes the expert and the weight of choice `choice` of the arrivals, of which there are `total`.
@@ -311,18 +315,6 @@ template <class Link>
   return first;
 }
 
-/// Returns the rank that record `i` of those that came is from.
-template <class Link>
-[[nodiscard]] TMAP_HOST_DEVICE std::uint32_t source_of_record(Link& link, const expert_arrays& at, std::uint64_t i) {
-  std::uint32_t source = 0;
-  TMAP_KEEP_ROLLED
-  for (std::uint64_t end = 0; source + 1 < link.ranks(); ++source) {
-    end += link.load(link.rank(), word_at(at.arrived, source));
-    if (i < end) break;
-  }
-  return source;
-}
-
 /// Makes choices of the records that came, and finds where each is from.
 template <class Link>
 TMAP_HOST_DEVICE void write_choices(Link& link, const expert_arrays& at, const worker& thread) {
@@ -332,7 +324,7 @@ TMAP_HOST_DEVICE void write_choices(Link& link, const expert_arrays& at, const w
   share(thread, at.arrivals, [&](std::uint64_t i) {
     link.store(link.rank(), word_at(at.first_ids, i), i < total ? first_expert(link, at, i) : none);
     if (i < total)
-      link.store(link.rank(), record_word(at, at.arriving, i, record::source), source_of_record(link, at, i));
+      link.store(link.rank(), record_word(at, at.arriving, i, record::source), rank_of_record(link, at.arrived, i));
   });
 }
 
@@ -402,8 +394,16 @@ TMAP_HOST_DEVICE void write_target(Link& link, const expert_arrays& at, std::uin
   link.store(me, word_at(at.targets, 2 * i + 1), static_cast<std::uint32_t>(target >> 32));
 }
 
-/// Makes the list of rows to fetch, and that of the places of sums or results. From now on others
-/// may wait for rows.
+/// Lets others wait for rows from now on.
+template <class Link>
+TMAP_HOST_DEVICE void begin_pending(Link& link, const pending_groups& pending, const worker& thread) {
+  if (pending.words == 0) return;
+  share(thread, pending.groups + 1, [&](std::uint64_t group) {
+    link.store_at(pending.word(static_cast<std::uint32_t>(group)), 0 - pending.blocks);
+  });
+}
+
+/// Makes the list of rows to fetch, and that of the places of sums or results.
 template <class Link>
 TMAP_HOST_DEVICE void write_list(Link& link, const expert_arrays& at, const word_worker& mine) {
   const std::uint32_t me = link.rank(), total = link.load(me, at.total);
@@ -417,10 +417,7 @@ TMAP_HOST_DEVICE void write_list(Link& link, const expert_arrays& at, const word
       return sent_place_field<Link>{link, at, choice};
     });
   }
-  if (at.pending.words == 0) return;
-  share(mine.thread(), at.pending.groups + 1, [&](std::uint64_t group) {
-    link.store_at(at.pending.word(static_cast<std::uint32_t>(group)), 0 - at.pending.blocks);
-  });
+  begin_pending(link, at.pending, mine.thread());
 }
 
 }  // namespace tmap::kernels::peer

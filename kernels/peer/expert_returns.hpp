@@ -11,12 +11,7 @@ namespace tmap::kernels::peer {
 /// Returns how many entries results have that come home: one for each choice of each record.
 template <class Link>
 [[nodiscard]] TMAP_HOST_DEVICE std::uint32_t count_returns(Link& link, const expert_arrays& at) {
-  std::uint32_t records = 0;
-  TMAP_KEEP_ROLLED
-  for (std::uint32_t rank = 0; rank < link.ranks(); ++rank) {
-    records += link.load(link.rank(), word_at(at.departed, rank));
-  }
-  return records * at.k;
+  return sum_of_counts(link, at.departed) * at.k;
 }
 
 /// Writes entry `number` of the results that come home, of `total`.
@@ -26,7 +21,7 @@ TMAP_HOST_DEVICE void write_return_entry(Link& link, const expert_arrays& at, st
   const std::uint32_t me = link.rank();
   const std::uint64_t entry = std::uint64_t{list_deal{total, at.list_parts}.place(number)} * entry_words(1);
   link.store(me, word_at(at.return_list, entry + entry_word::row), row);
-  link.store(me, word_at(at.return_list, entry + entry_word::source), rank_of_record(link, at, number / at.k));
+  link.store(me, word_at(at.return_list, entry + entry_word::source), rank_of_record(link, at.departed, number / at.k));
   link.store(me, word_at(at.return_list, entry + entry_word::group), 0);
   link.store(me, word_at(at.return_list, entry + entry_word::places), choice);
 }
@@ -49,9 +44,11 @@ TMAP_HOST_DEVICE void write_return(Link& link, const expert_arrays& at, std::uin
   link.store(me, word_at(at.landed, choice), landed);
 }
 
-/// Makes the list of results to fetch home.
+/// Makes the list of results to fetch home, if the places of rows have come. Otherwise the arrays
+/// may be those of a dispatch of other sizes.
 template <class Link>
 TMAP_HOST_DEVICE void write_returns(Link& link, const expert_arrays& at, const worker& thread) {
+  if (!is_success(link, offsetof(window_header, verdict))) return;
   if (thread.number == 0) link.store(link.rank(), at.return_count, count_returns(link, at));
   share(thread, std::uint64_t{at.tokens} * at.k,
         [&](std::uint64_t choice) { write_return(link, at, static_cast<std::uint32_t>(choice)); });

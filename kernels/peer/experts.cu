@@ -56,7 +56,7 @@ __global__ void __launch_bounds__(plan_threads)
     write_records_kernel(const __grid_constant__ peer_memory_ref window, const __grid_constant__ dispatch_work work) {
   wait_for_kernel_before();
   peer_link link(window);
-  peer::write_records(link, work.at, work.given, work.departures, warp_of(thread_of_grid()), lane_of_warp());
+  peer::write_records(link, work.at, work.given, work.departures, {warp_of(thread_of_grid()), lane_of_warp()});
 }
 
 __global__ void __launch_bounds__(plan_threads)

@@ -90,7 +90,7 @@ __device__ void gather_by_block(const peer_memory_ref& window, const peer::fetch
     request.call.block = blockIdx.x;
     request.call.blocks = gridDim.x;
     gather_leader leader(team);
-    static_cast<void>(peer::gather_listed(link, request, link.now() + patience, leader));
+    static_cast<void>(peer::gather(link, request, link.now() + patience, leader));
   }
 }
 

@@ -114,12 +114,24 @@ template <class Link, class Moves>
   return moved;
 }
 
+/// Returns a call if it is announced with the one before, or null.
+TMAP_HOST_DEVICE inline const exchange_request* announced(const exchange_request& next) {
+  return next.is_announced ? &next : nullptr;
+}
+
+/// Is what moves of a call have in common that announces no other one, and counts nothing.
+struct lone_moves {
+  TMAP_HOST_DEVICE const exchange_request* next() const { return nullptr; }
+  template <class Link>
+  TMAP_HOST_DEVICE void write_counts(Link&) const {}
+};
+
 /// Moves the rows of an exchange.
 struct exchange_moves {
   const exchange_request& request;
-  const exchange_request& after;  ///< the call after it, which is announced with it or not
+  const exchange_request& next_call;
 
-  TMAP_HOST_DEVICE const exchange_request* next() const { return after.is_announced ? &after : nullptr; }
+  TMAP_HOST_DEVICE const exchange_request* next() const { return announced(next_call); }
   template <class Link>
   TMAP_HOST_DEVICE void move(Link& link) const {
     row_piece pieces[most_stages];
@@ -135,8 +147,8 @@ struct exchange_moves {
 /// kernels of this rank may read them. If the call after it `is_announced`, this one announces it.
 template <class Link>
 [[nodiscard]] TMAP_HOST_DEVICE peer_verdict exchange(Link& link, const exchange_request& request,
-                                                     std::uint64_t deadline, const exchange_request& after = {}) {
-  return run_call(link, request, deadline, exchange_moves{request, after});
+                                                     std::uint64_t deadline, const exchange_request& next_call = {}) {
+  return run_call(link, request, deadline, exchange_moves{request, next_call});
 }
 
 }  // namespace tmap::kernels::peer

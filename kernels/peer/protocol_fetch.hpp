@@ -317,18 +317,15 @@ class row_fetcher {
 };
 
 template <class Pending>
-struct fetch_moves {
+struct fetch_moves : lone_moves {
   const fetch_request& request;
   fetch_piece* pieces;
   Pending& pending;
 
-  TMAP_HOST_DEVICE const exchange_request* next() const { return nullptr; }
   template <class Link>
   TMAP_HOST_DEVICE void move(Link& link) const {
     row_fetcher<Link>(link, request, pieces, pending).run();
   }
-  template <class Link>
-  TMAP_HOST_DEVICE void write_counts(Link&) const {}
 };
 
 /// Runs one rank's part of a fetch. If the verdict is ok, all rows of the list are at their places,
@@ -338,7 +335,7 @@ template <class Link>
                                                   std::uint64_t deadline) {
   group_raiser<Link> pending(link, request.pending);
   pending.begin();
-  const fetch_moves<group_raiser<Link>> moves{request, pieces, pending};
+  const fetch_moves<group_raiser<Link>> moves{{}, request, pieces, pending};
   const peer_verdict ended = run_call(link, request.call, deadline, moves);
   pending.end();
   return ended;

@@ -8,7 +8,7 @@
 
 namespace tmap::kernels::peer {
 
-/// Names the rank and the row that an entry of a list names.
+/// Holds the rank and the row of an entry of a list.
 struct listed_entry {
   std::uint32_t rank;
   std::uint32_t row;
@@ -50,35 +50,24 @@ class listed_rows {
 };
 
 template <class Team>
-struct gather_moves {
+struct gather_moves : lone_moves {
   Team& team;
 
-  TMAP_HOST_DEVICE const exchange_request* next() const { return nullptr; }
   template <class Link>
   TMAP_HOST_DEVICE void move(Link&) const {
     team.work();
   }
-  template <class Link>
-  TMAP_HOST_DEVICE void write_counts(Link&) const {}
 };
 
-/// Leads one block's part of a call in which all ranks announce rows as for an exchange or a fetch.
-/// One thread calls it. `team.work` lets the others read rows, and returns when they have.
-/// `team.dismiss` lets them go if they need not.
+/// Leads one block's part of a fetch whose rows the other threads of the block read. One thread
+/// calls it. `team.work` lets the others read rows, and returns when they have. `team.dismiss` lets
+/// them go if they need not.
 template <class Link, class Team>
-TMAP_HOST_DEVICE peer_verdict gather(Link& link, const exchange_request& request, std::uint64_t deadline, Team& team) {
-  const peer_verdict ended = run_call(link, request, deadline, gather_moves<Team>{team});
-  team.dismiss();
-  return ended;
-}
-
-/// Leads one block's part of a fetch whose rows the other threads of the block read.
-template <class Link, class Team>
-TMAP_HOST_DEVICE peer_verdict gather_listed(Link& link, const fetch_request& request, std::uint64_t deadline,
-                                            Team& team) {
+TMAP_HOST_DEVICE peer_verdict gather(Link& link, const fetch_request& request, std::uint64_t deadline, Team& team) {
   group_raiser<Link> pending(link, request.pending);
   pending.begin();
-  const peer_verdict ended = gather(link, request.call, deadline, team);
+  const peer_verdict ended = run_call(link, request.call, deadline, gather_moves<Team>{{}, team});
+  team.dismiss();
   pending.end();
   return ended;
 }

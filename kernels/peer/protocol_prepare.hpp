@@ -6,7 +6,6 @@
 // kernel for each step. Ranks of both kinds exchange the same records.
 
 #include "kernels/peer/expert_records.hpp"
-#include "kernels/peer/protocol_gather.hpp"
 
 namespace tmap::kernels::peer {
 
@@ -64,7 +63,7 @@ struct record_moves {
   const preparation& work;
   Team& team;
 
-  TMAP_HOST_DEVICE const exchange_request* next() const { return work.fetch.is_announced ? &work.fetch : nullptr; }
+  TMAP_HOST_DEVICE const exchange_request* next() const { return announced(work.fetch); }
   template <class Link>
   TMAP_HOST_DEVICE void move(Link&) const {
     team.work();
@@ -149,9 +148,9 @@ template <class Link, class Block>
 TMAP_HOST_DEVICE void prepare(Link& link, const preparation& work, const preparing_thread& mine, Block& block,
                               std::uint64_t deadline) {
   if (mine.leads()) static_cast<void>(report(link, await_credits(link, deadline)));
-  clear_arrivals(link, work.at, mine.all.thread());
   block.by_rank([&](std::uint32_t choice) { return rank_of_choice(link, work.at, work.given, choice); });
-  link.sync();
+  link.sync();  // nothing is overwritten before all have their credits
+  clear_arrivals(link, work.at, mine.all.thread());
   write_departing(link, work, mine.all, block);
   link.sync();
   exchange_records(link, work, mine, block, deadline);

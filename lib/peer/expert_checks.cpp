@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "lib/peer/expert_checks.hpp"
 
+#include <algorithm>
 #include <limits>
 
 #include "lib/batch/workspace.hpp"
@@ -74,7 +75,13 @@ void check_outputs(arguments& given, const dispatch_problem& problem) {
   given.optional_pointer(problem.begins, problem_name.member("begins"));
   given.optional_pointer(problem.ends, problem_name.member("ends"));
   given.optional_pointer(problem.weight_of_row, problem_name.member("weight_of_row"));
+}
+
+void check_pending(arguments& given, const dispatch_problem& problem) {
   given.optional_pointer(problem.pending, problem_name.member("pending"));
+  if (problem.pending != nullptr && problem.ready == nullptr) {
+    given.refuse(problem_name.member("ready"), "is null; with `problem.pending` it must be an event");
+  }
 }
 
 void check_matrix(arguments& given, const gemm::matrix& of, const shape& sizes, std::uint64_t rows,
@@ -95,6 +102,13 @@ void check_pulled(arguments& given, const peer_memory& window, const combine_pro
   }
 }
 
+/// Checks that 32 bits count the results that may come home: one for each choice of each record.
+void check_returns(arguments& given, const shape& sizes, std::uint32_t ranks, const argument& name) {
+  constexpr std::uint64_t most_returns = std::numeric_limits<std::uint32_t>::max();
+  const std::uint64_t of_token = std::uint64_t{std::min(sizes.k, ranks)} * sizes.k;
+  given.at_most(sizes.tokens, most_returns / of_token, name.member("tokens"));
+}
+
 }  // namespace
 
 void check_shape(arguments& given, const shape& sizes, std::uint32_t ranks, const argument& name) {
@@ -104,6 +118,7 @@ void check_shape(arguments& given, const shape& sizes, std::uint32_t ranks, cons
   given.at_most(sizes.tokens, moe::max_choices / sizes.k, name.member("tokens"));
   given.at_most(sizes.arrivals, moe::max_choices / sizes.k, name.member("arrivals"));
   if (given) check_rows_of_shape(given, sizes, ranks, name);
+  if (given && sizes.returned == return_kind::rows) check_returns(given, sizes, ranks, name);
 }
 
 void check(arguments& given, const peer_memory& window, const dispatch_problem& problem, const run& with,
@@ -115,6 +130,7 @@ void check(arguments& given, const peer_memory& window, const dispatch_problem& 
                                        sizes.row_bytes, problem_name.member("out"));
   check_inputs(given, problem);
   check_outputs(given, problem);
+  check_pending(given, problem);
   if (!given) return;
   if (peer::overlap(out, x)) given.refuse(problem_name.member("out"), "overlaps what this rank sends");
   if (peer::overlap(scratch, x) || peer::overlap(scratch, out)) {

@@ -31,7 +31,7 @@ kernels::peer::expert_arrays call_parts::arrays(const std::uint32_t* pending) co
   at.weights = offset(at_.weights);
   at.places = offset(at_.row_of_choice);
   at.first_ids = offset(at_.first_ids);
-  at.order = are_few(sizes_) ? 0 : offset(at_.order);  // few rows come together
+  at.order = are_few(sizes_) ? 0 : offset(at_.order);  // with few tokens all rows come at once
   at.list = offset(at_.list);
   at.list_parts = with_.blocks;
   at.pending = pending_of(pending);

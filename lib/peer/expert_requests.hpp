@@ -53,7 +53,7 @@ class call_parts {
   kernels::peer::dispatch_words dispatched() const {
     return {offset(at_.outcome), offset(at_.total), shape_word(sizes_)};
   }
-  /// Returns to all owners of tokens where their rows are.
+  /// Returns the exchange that brings the places of rows to the owners of their tokens.
   kernels::peer::exchange_request places_of_rows() const;
   kernels::peer::fetch_request results_of(const combine_problem& problem) const;
 

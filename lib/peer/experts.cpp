@@ -99,27 +99,28 @@ result<void> arrive(const call_parts& call, const kernels::dispatch_call& work, 
 }
 
 /// Does all that comes before the fetch, a kernel for each step.
-result<void> prepare_many(const call_parts& call, const kernels::dispatch_call& work, const dispatch_problem& problem) {
+result<void> prepare_many(const call_parts& call, const kernels::dispatch_call& work, const dispatch_problem& problem,
+                          const kernels::peer::exchange_request& fetch) {
   TMAP_TRY_CUDA(kernels::launch_await_credits(call.window(), call.patience(), call.stream()));
   if (const auto departed = depart(call, work); !departed) return departed;
-  TMAP_TRY_CUDA(kernels::launch_exchange_and_announce(call.window(), call.records(), call.rows_of(problem).call,
-                                                      call.patience(), call.stream()));
+  TMAP_TRY_CUDA(
+      kernels::launch_exchange_and_announce(call.window(), call.records(), fetch, call.patience(), call.stream()));
   return arrive(call, work, problem);
 }
 
 /// Does the same in one block. Many scales need more blocks.
-result<void> prepare_few(const call_parts& call, const kernels::dispatch_call& work, const dispatch_problem& problem) {
+result<void> prepare_few(const call_parts& call, const kernels::dispatch_call& work, const dispatch_problem& problem,
+                         const kernels::peer::exchange_request& fetch) {
   moe::route_problem coming = by_expert(call);
   coming.rows = call.rows();
   const moe::route_results came = sorted_by_expert(call, problem);
   const reported_call reported{batch_call::moe_route, coming.tokens * coming.k, fault_check::off, call.stream()};
   const auto prepared = report_call(reported, [&](const fault_sink& faults) -> result<void> {
     const kernels::choice_reports reports{nullptr, call.part<batch_header>(call.at().header), faults};
-    TMAP_TRY_CUDA(kernels::launch_prepare(
-        {call.window(),
-         {work.at, work.given, call.few_records(), call.rows_of(problem).call, work.row_scales == nullptr},
-         {coming, came, {}, reports, call.stream()},
-         call.patience()}));
+    TMAP_TRY_CUDA(kernels::launch_prepare({call.window(),
+                                           {work.at, work.given, call.few_records(), fetch, work.row_scales == nullptr},
+                                           {coming, came, {}, reports, call.stream()},
+                                           call.patience()}));
     return {};
   });
   if (!prepared) return prepared;
@@ -153,10 +154,13 @@ result<void> dispatch(const call_parts& call, const dispatch_problem& problem) {
                                     departures(call.sizes(), call.ranks()),
                                     call.sizes().scales == 0 ? nullptr : problem.out_scales,
                                     call.stream()};
-  const auto prepared = are_few(call.sizes()) ? prepare_few(call, work, problem) : prepare_many(call, work, problem);
+  const auto prepared = are_few(call.sizes()) ? prepare_few(call, work, problem, rows.call)
+                                              : prepare_many(call, work, problem, rows.call);
   if (!prepared) return prepared;
-  if (problem.ready != nullptr) TMAP_TRY_CUDA(cudaEventRecord(problem.ready, call.stream()));
-  return fetch(call, rows);
+  const cudaError_t recorded = problem.ready == nullptr ? cudaSuccess : cudaEventRecord(problem.ready, call.stream());
+  const result<void> fetched = fetch(call, rows);  // others may have its announcement by now
+  TMAP_TRY_CUDA(recorded);
+  return fetched;
 }
 
 /// Describes the sums of some tokens, unless the verdict at an offset of the window is a failure.

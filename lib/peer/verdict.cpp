@@ -38,7 +38,7 @@ result<void> outcome_of(const peer_verdict& verdict) {
       return failed(status::self_test_failed, "bytes to or from rank {found} of the group came wrong");
     case peer_status::no_dispatch:
       return refused("run.scratch", 0,
-                     "holds no dispatch of these sizes since its last combine; make one before each combine");
+                     "has had no dispatch of these sizes since its last combine; make one before each combine");
     case peer_status::refused:
       return refused("groups", 0, "are too many for the header of a window; nothing was announced");
   }

@@ -65,7 +65,7 @@ class Layouts(unittest.TestCase):
         sizes = {"LastError": 184, "Spec": 152, "Violation": 24, "DecodedMap": 216, "MapPatch": 112, "PatchSource": 96,
                  "ServiceOptions": 40, "Call": 104, "PeerStart": 168, "PeerMemoryRef": 272, "ExchangeProblem": 96, "RowOffsets": 32, "RaggedRows": 64, "BatchInfo": 80, "TensorBatch": 176, "DenseBatch": 96,
                  "PackedBuffer": 40, "RowMatrix": 40, "RowIndex": 24, "PaddedRows": 88, "CastValues": 40,
-                 "RowProblem": 384, "ColumnProblem": 136, "WeightProblem": 232,
+                 "RowProblem": 392, "ColumnProblem": 136, "WeightProblem": 232,
                  "Gate": 40, "ResultScales": 32, "PointerProblem": 104, "BatchRef": 40,
                  "ExpertWeights": 80, "LayerProblem": 392, "LayerResults": 160, "MemoryWindow": 24, "Tile": 48, "BadItem": 32, "FaultReport": 72}
         self.assertEqual({name: ctypes.sizeof(getattr(_structs, name)) for name in sizes}, sizes)

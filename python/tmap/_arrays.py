@@ -7,6 +7,8 @@ from ._libraries import ADAPTORS, HERE, View
 from ._lifetime import Uses
 from ._numbers import integer
 
+WORDS = ("u32", "i32")  # either type of 32 bits serves
+
 
 def stream_handle(stream) -> int:
     """Returns a cudaStream_t as a number, given a number or the stream of any library."""

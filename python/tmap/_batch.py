@@ -6,7 +6,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple, Optional, Sequence, Tuple
 
 from . import _structs as c
-from ._arrays import Site
+from ._arrays import WORDS, Site
 from ._faults import check_number
 from ._libraries import Form
 from ._numbers import choice, integer, sequence, type_name
@@ -16,7 +16,6 @@ ROW_FORMATS = (*OFFSET_FORMATS, "begins_and_counts")
 POLICIES = ("default", "enable", "disable", "force")
 PUBLISHES = ("stores", "copy_fence")
 NO_WINDOWS = None, 0
-_STATUSES = ("u32", "i32")
 
 
 def innermost_first(extents: Sequence[int]) -> Tuple[int, ...]:
@@ -55,8 +54,8 @@ def reports_of(site: Site, items: int, statuses=None, header=None, windows=NO_WI
     if statuses is header is check is plan is blocks is windows[0] is None and policy == 0:
         return PLAIN
     address, count = windows
-    return reports_to(statuses=site.optional(statuses, "statuses", _STATUSES, items, write=True),
-                      header=site.optional(header, "header", _STATUSES, 4, write=True),
+    return reports_to(statuses=site.optional(statuses, "statuses", WORDS, items, write=True),
+                      header=site.optional(header, "header", WORDS, 4, write=True),
                       windows=address, window_count=count, check=check_number(check), policy=policy,
                       plan=0 if plan is None else integer(plan, "plan", 31) + 1,
                       blocks=0 if blocks is None else integer(blocks, "blocks", 32))

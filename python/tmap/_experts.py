@@ -6,7 +6,7 @@ from typing import NamedTuple, Optional
 
 from . import _dlpack
 from . import _structs as c
-from ._arrays import Site
+from ._arrays import WORDS, Site
 from ._errors import check
 from ._library import lib
 from ._numbers import choice, integer, milliseconds, type_name
@@ -14,7 +14,6 @@ from ._routing import F32, FLOATS, I32, packed, shaped, some
 from ._window import Window
 
 _RETURNED = ("sums", "rows")
-WORDS = ("u32", "i32")
 
 
 class ExpertShape(NamedTuple):
@@ -96,8 +95,8 @@ def dispatch(window: Window, sizes: ExpertShape, x, ids, *, out, workspace, weig
     `pending`, uint32 or int32 [experts of this rank + 1], and `ready`, an event of PyTorch or CuPy
     or a handle of CUDA, let a product begin while rows come. The call records `ready` when all
     results but `out` are there. A second stream waits for it and calls `tmap.grouped_mm` with the
-    same `pending`. The first stream then waits for the second one. Record an event of PyTorch once
-    before, so that it has a handle.
+    same `pending`. The first stream then waits for the second one. `pending` needs `ready`, and no
+    initial value. Record an event of PyTorch once before, so that it has a handle.
 
     `x`, `out` and `workspace` lie in the window. `workspace`, uint8 [sizes.workspace_bytes(ranks)]
     at a multiple of 256 bytes, is the same for a dispatch and its `combine`. Other ranks pull `x`:

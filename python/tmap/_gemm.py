@@ -5,7 +5,7 @@ from functools import lru_cache
 from typing import Optional, Tuple
 
 from . import _structs as c
-from ._arrays import Site
+from ._arrays import WORDS, Site
 from ._batch import counts_address, offset_count, reports_of, split_offsets
 from ._epilogue import (Gate, Terms, gate_of, output_types, result_columns, result_type, set_gate,
                         with_terms)
@@ -104,8 +104,8 @@ def grouped_mm(a, b, offs, *, out, format: str = "ends", accumulate: bool = Fals
 
     `pending`, uint32 or int32 [groups + 1], lets the product of ragged rows begin while a
     `tmap.peer.dispatch` brings them. Launch that first, and let `stream` wait for its `ready`.
-    Nothing ends a wait for words that no dispatch raises. It does not go with `a_rows`. `blocks`
-    bounds how many multiprocessors compute: by default all.
+    Nothing ends a wait for words that no dispatch raises. It does not go with `a_rows`. `blocks`,
+    at least 2, bounds how many multiprocessors compute tiles: by default all.
 
     `fast_accumulation`, of f8_e4m3 without block scales only, sums up in the tensor cores, to 13
     bits, instead of f32 (docs/grouped_gemm.md). `statuses`, uint32 [groups], and `header`, uint32
@@ -296,7 +296,7 @@ def _with_addresses(site, ready, operand, counts, lists, terms):
     if lists.pending is not None:
         if not isinstance(made, c.RowProblem):
             raise ValueError("pending is for products whose rows are ragged")
-        made.pending = site.optional(lists.pending, "pending", ("u32", "i32"), made.groups + 1)
+        made.pending = site.optional(lists.pending, "pending", WORDS, made.groups + 1)
     if lists.b:
         made.b_addresses = lists.b
     if lists.out:

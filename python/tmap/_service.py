@@ -6,7 +6,7 @@ from ctypes import byref
 from typing import Any, Dict, NamedTuple, Sequence, Tuple
 
 from . import _structs as c
-from ._arrays import Site
+from ._arrays import WORDS, Site
 from ._batch import (PUBLISHES, ROW_ADDRESSES, ROW_FORMATS, call_on, counts_address,
                      innermost_first, reports_to, rows_of, split_offsets, window_list)
 from ._driver import Home
@@ -226,7 +226,7 @@ def _owners_of(site: Site, owners, window, count: int) -> dict:
         raise ValueError("owners and window belong together: give both or neither")
     if owners is None:
         return {}
-    return {"owners": site.optional(owners, "owners", ("u32", "i32"), count),
+    return {"owners": site.optional(owners, "owners", WORDS, count),
             "owner_window": window.handle.value}
 
 

@@ -6,7 +6,7 @@ from typing import Any, Optional, Sequence, Tuple
 
 from . import _dlpack
 from . import _structs as c
-from ._arrays import Site, stream_handle
+from ._arrays import WORDS, Site, stream_handle
 from ._driver import Home
 from ._errors import check
 from ._libraries import View, current_stream
@@ -15,7 +15,6 @@ from ._numbers import choice, integer, integers, milliseconds, sequence, type_na
 from ._spec import TensorSpec
 
 _PLACED = ("rank_major", "group_major")
-_COUNTS = ("u32", "i32")
 
 
 class WindowArray:
@@ -120,10 +119,10 @@ class Window:
         `await_pulls`. `blocks` is the size of the kernel, by default 16.
         """
         site = self.site(stream, "rows", rows, splits, out, out_splits)
-        sent, counts = site.read(rows, "rows"), site.read(splits, "splits", _COUNTS)
+        sent, counts = site.read(rows, "rows"), site.read(splits, "splits", WORDS)
         got = site.write(out, "out", (sent.dtype,))
         pitches = _pitch(sent, "rows"), _pitch(got, "out")
-        got_counts = site.write(out_splits, "out_splits", _COUNTS)
+        got_counts = site.write(out_splits, "out_splits", WORDS)
         problem = c.ExchangeProblem(
             row_bytes=integer(_row_bytes(sent, got), "row_bytes", 32), rows=sent.address,
             sent_rows=sent.shape[0], splits=counts.address, out=got.address,

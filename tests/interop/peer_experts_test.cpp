@@ -184,6 +184,7 @@ TEST_F(c_peer_experts, dispatches_are_refused_by_the_names_of_c) {
   EXPECT_EQ(refused_dispatch([](auto& p) { p.ends = unread<std::int32_t>(0x1002); }), "problem.ends");
   EXPECT_EQ(refused_dispatch([](auto& p) { p.weight_of_row = unread<float>(0x1002); }), "problem.weight_of_row");
   EXPECT_EQ(refused_dispatch([](auto& p) { p.pending = unread<std::uint32_t>(0x1002); }), "problem.pending");
+  EXPECT_EQ(refused_dispatch([](auto& p) { p.pending = unread<std::uint32_t>(0x1000); }), "problem.ready");
 }
 
 TEST_F(c_peer_experts, combines_are_refused_by_the_names_of_c) {

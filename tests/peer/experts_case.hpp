@@ -248,7 +248,7 @@ class experts_body {
   template <class Work>
   peer_verdict gather(Link& link, const fetch_request& request, const Work& work) const {
     gather_team<Work> team{*this, link, work};
-    if (thread_ == 0) return kernels::peer::gather_listed(link, request, experts_deadline, team);
+    if (thread_ == 0) return kernels::peer::gather(link, request, experts_deadline, team);
     link.sync();
     if (link.load_shared(has_rows_at) == 0) return {};
     work();
@@ -436,7 +436,7 @@ class experts_body {
     const given_ids ids = choices(call, link.rank());
     for (std::uint32_t i = 0; i < case_.tokens * case_.k; ++i) write_rank(link, in_.at, of(ids), i);
     sort_by_rank(link);
-    write_records(link, in_.at, of(ids), case_.tokens * case_.ranks, {0, 1}, {0, 1});
+    write_records(link, in_.at, of(ids), case_.tokens * case_.ranks, {{0, 1}, {0, 1}});
   }
   /// Makes the list of what came.
   void arrive(Link& link) const {
@@ -468,7 +468,8 @@ class experts_body {
     }
     kernels::peer::departing_record record(std::uint32_t i) const {
       const std::uint32_t token = link.load(link.rank(), word_at(at().token_of_record, i));
-      return {std::min(token, at().tokens - 1), rank_of_record(link, at(), i)};  // with a fault there may be none
+      return {std::min(token, at().tokens - 1),
+              kernels::peer::rank_of_record(link, at().departed, i)};  // with a fault there may be none
     }
     void by_expert() const {
       if (body.thread_ == 0) body.sort_by_expert(link);

@@ -480,11 +480,18 @@ TEST_P(experts_on_gpus, a_combine_of_other_sizes_is_refused_and_the_right_one_wo
     draw_all();
     for (std::uint32_t rank = 0; rank < count(); ++rank) {
       TMAP_ASSERT_OK(dispatch_async(on(rank).window, dispatched(rank), run_of(rank)));
-      combine_problem other = combined(rank);
-      other.sizes.columns -= 8;
-      TMAP_ASSERT_OK(combine_async(on(rank).window, other, run_of(rank)));
     }
-    for (std::uint32_t rank = 0; rank < count(); ++rank) expect_status(rank, status::invalid_argument);
+    using change = void (*)(shape&);
+    for (const change other : {change{[](shape& sizes) { sizes.columns -= 8; }},
+                               change{[](shape& sizes) { sizes.tokens = 10 * sizes.tokens + 1; }},
+                               change{[](shape& sizes) { sizes.k /= 2; }}}) {
+      for (std::uint32_t rank = 0; rank < count(); ++rank) {
+        combine_problem given = combined(rank);
+        other(given.sizes);
+        TMAP_ASSERT_OK(combine_async(on(rank).window, given, run_of(rank)));
+      }
+      for (std::uint32_t rank = 0; rank < count(); ++rank) expect_status(rank, status::invalid_argument);
+    }
     for (std::uint32_t rank = 0; rank < count(); ++rank) {
       TMAP_ASSERT_OK(combine_async(on(rank).window, combined(rank), run_of(rank)));
     }

@@ -125,6 +125,17 @@ TEST_F(experts_refusals, arrays_are_there) {
   sent_ = good;
   sent_.pending = reinterpret_cast<std::uint32_t*>(0x1002);
   expect_dispatch_refused("problem.pending");
+  sent_.pending = reinterpret_cast<std::uint32_t*>(0x1000);
+  expect_dispatch_refused("problem.ready");
+}
+
+TEST_F(experts_refusals, results_that_come_home_one_by_one_are_counted_by_32_bits) {
+  shape sizes{.tokens = 1 << 22, .k = 32, .experts = 1024, .arrivals = 1, .row_bytes = 16, .columns = 8};
+  sizes.returned = expert_parallel::return_kind::rows;
+  EXPECT_TRUE(expert_parallel::workspace_bytes(sizes, 16).has_value());
+  expect_refused(expert_parallel::workspace_bytes(sizes, 32), "sizes.tokens");
+  sizes.returned = expert_parallel::return_kind::sums;
+  EXPECT_TRUE(expert_parallel::workspace_bytes(sizes, 32).has_value());
 }
 
 TEST_F(experts_refusals, a_workspace_is_large_enough_and_in_the_window) {

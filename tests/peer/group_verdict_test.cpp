@@ -41,8 +41,9 @@ TEST(group_verdict, each_status_has_its_public_one_and_names_the_rank) {
                  "`groups` are too many for the header of a window; nothing was announced");
   expect_outcome(peer_status::wrong_bytes, status::self_test_failed,
                  "bytes to or from rank 31 of the group came wrong");
-  expect_outcome(peer_status::no_dispatch, status::invalid_argument,
-                 "`run.scratch` holds no dispatch of these sizes since its last combine; make one before each combine");
+  expect_outcome(
+      peer_status::no_dispatch, status::invalid_argument,
+      "`run.scratch` has had no dispatch of these sizes since its last combine; make one before each combine");
   const result<void> broken = outcome(peer_status::broken);
   ASSERT_FALSE(broken.has_value());
   EXPECT_EQ(broken.error().code, status::group_broken);

@@ -317,7 +317,7 @@ struct by_threads {
 
   static peer_verdict move(model_link& link, const kernels::peer::fetch_request& request) {
     by_threads only{link, request};
-    return gather(link, request.call, experts_deadline, only);
+    return gather(link, request, experts_deadline, only);
   }
   void work() const {
     const kernels::peer::listed_rows<model_link> listed(link, request);
@@ -444,6 +444,25 @@ TEST(protocol_experts, nothing_has_arrived_after_a_failure) {
                                 detail::peer::report(link, {static_cast<peer_status>(status)});
                                 const std::uint32_t want = status == 0 ? 3 : 0;
                                 link.expect(count_arrived(link, at) == want, "failures bring nothing");
+                              }
+                            }});
+  expect_always(failed);
+}
+
+/// The arrays may be those of a dispatch of other sizes. What they hold may lead anywhere.
+TEST(protocol_experts, no_results_are_listed_after_a_failure) {
+  ranks::program failed;
+  failed.ranks = 1;
+  failed.threads.push_back({0, 0, [](model_link& link) {
+                              expert_arrays at{};
+                              at.tokens = at.k = at.list_parts = 1;
+                              at.departed = peer_header_bytes;
+                              at.return_count = at.departed + 64;
+                              link.store(0, at.departed, 3);
+                              for (std::uint32_t status = 1; status < 9; ++status) {
+                                detail::peer::report(link, {static_cast<peer_status>(status)});
+                                write_returns(link, at, {0, 1});
+                                link.expect(link.load(0, at.return_count) == 0, "failures list nothing");
                               }
                             }});
   expect_always(failed);

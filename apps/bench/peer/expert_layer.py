@@ -100,10 +100,11 @@ class Layer:
     def times(self, seconds, rounds):
         """Returns the microseconds of the layer, of its products, its exchange and its route alone,
         of the overlapped layer, and of both assembled layers."""
-        graphs = [graph_of(self.whole), graph_of(self.products), graph_of(self.exchange),
-                  graph_of(self.route, CALLS_OF_ROUTE), graph_of(self.overlapped)]
-        self.check_graph(graphs[0])
-        self.check_graph(graphs[4])
+        whole, overlapped = graph_of(self.whole), graph_of(self.overlapped)
+        for graph in (whole, overlapped):
+            self.check_graph(graph)
+        graphs = (whole, graph_of(self.products), graph_of(self.exchange),
+                  graph_of(self.route, CALLS_OF_ROUTE), overlapped)
         made = times_of([*(graph.replay for graph in graphs), functools.partial(self.assembled, sums_in_f32),
                          functools.partial(self.assembled, sums_of_bags)], seconds, rounds)
         self.arrays.window.last_outcome()

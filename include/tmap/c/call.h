@@ -65,13 +65,13 @@ typedef struct tmap_call {
   tmap_batch_header* header;
   const tmap_address_window* windows;  ///< maps and tensors; with any, an item that reaches outside each of them is bad
   uint32_t window_count;
-  uint32_t check;          ///< TMAP_CHECK_*
-  uint32_t policy;         ///< ragged operations: TMAP_POLICY_*
-  uint32_t allowed;        ///< ragged operations: TMAP_ROUTE_BIT(...) | ..., where 0 stands for all routes
-  uint32_t trusted;        ///< maps: 0 or 1
-  uint32_t publish;        ///< maps: TMAP_PUBLISH_*
-  uint32_t plan;           ///< grouped products: 0 chooses one by the problem's sizes; else 1 + the plan's number
-  uint32_t blocks;         ///< grouped products: the most that compute tiles; 0: as many as the GPU has multiprocessors
+  uint32_t check;    ///< TMAP_CHECK_*
+  uint32_t policy;   ///< ragged operations: TMAP_POLICY_*
+  uint32_t allowed;  ///< ragged operations: TMAP_ROUTE_BIT(...) | ..., where 0 stands for all routes
+  uint32_t trusted;  ///< maps: 0 or 1
+  uint32_t publish;  ///< maps: TMAP_PUBLISH_*
+  uint32_t plan;     ///< grouped products: 0 chooses one by the problem's sizes; else 1 + the plan's number
+  uint32_t blocks;   ///< grouped products: the most that compute tiles, at least 2; 0: one for each multiprocessor
   const uint32_t* owners;  ///< maps: null, or the rank that each tensor lies on, in device memory (`tmap::map_owners`)
   tmap_peer_memory owner_window;  ///< with `owners`: the window that the tensors lie in
 } tmap_call;

@@ -52,8 +52,8 @@ TMAP_HOST_DEVICE peer_verdict report(Link& link, const peer_verdict& verdict) {
   return verdict;
 }
 
-/// Returns the word of a verdict that names the shape of its call, of 24 bits, if that was a
-/// success. Calls that need it must have the same shape.
+/// Returns the word of a verdict. That of a success also holds `shape`, a number of 24 bits. A call
+/// that continues it must have the same.
 TMAP_HOST_DEVICE constexpr std::uint32_t word_of(const peer_verdict& verdict, std::uint32_t shape) {
   return verdict.status == peer_status::ok ? word_of(verdict) | shape << 8 : word_of(verdict);
 }
@@ -67,7 +67,8 @@ template <class Link>
   return {word >> 8 == shape ? peer_status::ok : peer_status::no_dispatch};
 }
 
-/// Returns whether the call whose verdict is at an offset of the own window was a success.
+/// Returns whether the call whose verdict is at an offset of the own window was a success of this
+/// shape.
 template <class Link>
 [[nodiscard]] TMAP_HOST_DEVICE bool is_success(Link& link, std::uint64_t verdict, std::uint32_t shape = 0) {
   return outcome_of(link, verdict, shape).status == peer_status::ok;

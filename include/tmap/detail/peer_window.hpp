@@ -30,7 +30,7 @@ struct window_header {
   std::uint32_t verdict;  ///< how the last exchange of this rank ended, or a later call in vain
   std::uint32_t fault;    ///< why this rank broke the group; 0 if it did not
 
-  // One slot for each source, written by that source (protocol_announce.hpp).
+  // Two slots for each source, for calls in turn, and its counts (protocol_announce.hpp).
   alignas(16) std::uint32_t announcements[16184];
 };
 static_assert(sizeof(window_header) == peer_header_bytes);
