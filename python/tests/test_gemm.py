@@ -3,11 +3,16 @@
 import ctypes
 import math
 import unittest
+import unittest.mock
 
 import support
+from lifetime_cases import StandIns
+from stand_ins import CuPyArray
+
 import tmap
 from tmap import _epilogue, _gemm, _gemm_pointers, _gemm_problem, _libraries, _structs
 from tmap._arrays import Site
+from tmap._batch import call_on
 from tmap._errors import check
 from tmap._library import lib
 
@@ -357,6 +362,41 @@ class Pointers(unittest.TestCase):
     def test_products_are_of_device_memory(self):
         with self.assertRaisesRegex(ValueError, "device memory"):
             tmap.grouped_mm_by_pointers(*self.addresses, self.sizes, self.pitches, dtype="bf16")
+
+
+class RowsThatStillCome(StandIns):
+    """The problem and the call that the library gets."""
+
+    def taken(self, b=CuPyArray((GROUPS, K, N), "bf16"), **changes):
+        found = []
+
+        def take(ready, a, b, out, offs, workspace, stream, reports, pieces):
+            first, second, third, fourth, last = pieces or ready.pieces
+            packed = ready.pack(first, offs, second, a, third, b, fourth, out, last)
+            found.append((type(ready.problem).from_buffer_copy(packed), _structs.Call.from_buffer_copy(
+                call_on(stream, workspace, ready.workspace_bytes, reports))))
+
+        with unittest.mock.patch.object(_gemm, "enqueue", take):
+            tmap.grouped_mm(CuPyArray((ROWS, K), "bf16"), b, CuPyArray((GROUPS,), "i32"),
+                            out=CuPyArray((ROWS, N), "bf16"), stream=7, **changes)
+        return found[0]
+
+    def test_come_to_their_places(self):
+        pending = CuPyArray((GROUPS + 1,), "u32")
+        problem, call = self.taken(pending=pending, blocks=100)
+        self.assertEqual((problem.pending, call.blocks), (ctypes.addressof(pending.data), 100))
+
+    def test_are_null_and_0_if_they_are_left_out(self):
+        problem, call = self.taken()
+        self.assertEqual((problem.pending, call.blocks), (None, 0))
+
+    def test_are_refused(self):
+        for error, words, changes in (
+                (ValueError, "pending", {"pending": CuPyArray((GROUPS,), "u32")}),
+                (TypeError, "pending", {"pending": CuPyArray((GROUPS + 1,), "f32")}),
+                (ValueError, "blocks", {"blocks": -1}), (ValueError, "blocks", {"blocks": 1 << 32})):
+            with self.subTest(changes=changes), self.assertRaisesRegex(error, words):
+                self.taken(**changes)
 
 
 if __name__ == "__main__":
