@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "kernels/load_kernel.hpp"
+#include "kernels/peer/expert_list.hpp"
 #include "kernels/peer/expert_returns.hpp"
 #include "kernels/peer/plain_launch.hpp"
 #include "kernels/peer_launch.hpp"

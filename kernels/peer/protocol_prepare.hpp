@@ -5,7 +5,7 @@
 // for each step would take longer to start than to run. Many tokens need the whole GPU, and take a
 // kernel for each step. Ranks of both kinds exchange the same records.
 
-#include "kernels/peer/expert_records.hpp"
+#include "kernels/peer/expert_list.hpp"
 
 namespace tmap::kernels::peer {
 

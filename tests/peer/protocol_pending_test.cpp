@@ -94,15 +94,21 @@ TEST(protocol_pending, words_come_to_0_when_another_rank_dies) {
 
 // Seeded faults. Each is one rule that a link breaks.
 
+/// Expects that rows that are read too early are seen. Each stage is stored before the next one.
+template <class Link>
+void expect_early_rows() {
+  experts_case early = awaited_rows();
+  early.stages = 1;
+  expect_failure_at_random(experts_program<Link>(early), "the awaited row is right");
+}
+
 /// Raises words of rows whose stores may not have completed.
 struct quiet_without_completion : faulty_link {
   using faulty_link::faulty_link;
   void quiet_flushed() { release(); }
 };
 TEST(protocol_pending_faults, a_word_raised_before_the_stores_have_completed_is_seen) {
-  experts_case early = awaited_rows();
-  early.stages = 1;
-  expect_failure_at_random(experts_program<quiet_without_completion>(early), "the awaited row is right");
+  expect_early_rows<quiet_without_completion>();
 }
 
 /// Raises words without the fence after the stores have completed.
@@ -111,9 +117,7 @@ struct completion_without_fence : faulty_link {
   void quiet_flushed() { machine_->wait_earlier_groups(thread_); }
 };
 TEST(protocol_pending_faults, a_word_raised_without_a_fence_is_seen) {
-  experts_case early = awaited_rows();
-  early.stages = 1;
-  expect_failure_at_random(experts_program<completion_without_fence>(early), "the awaited row is right");
+  expect_early_rows<completion_without_fence>();
 }
 
 /// Raises words of rows whose stores have only been issued.
