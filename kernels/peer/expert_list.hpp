@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Makes the list of rows to fetch of the records that came, once their choices are sorted by expert.
-// Functions write the own window, and the words of `pending`.
+// Makes the list of rows to fetch of the records that came, once their choices are sorted by
+// expert. Functions write the own window, and the words of `pending`.
 
 #include "kernels/peer/expert_records.hpp"
 

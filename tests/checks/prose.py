@@ -83,7 +83,10 @@ def faults(path, text):
 
 
 def main(root, *parts):
-    listed = subprocess.run(["git", "-C", str(root), "ls-files", *parts], capture_output=True, text=True, check=True)
+    # New files too: one that is checked only once it is committed fails in the next clone.
+    listed = subprocess.run(
+        ["git", "-C", str(root), "ls-files", "--cached", "--others", "--exclude-standard", *parts],
+        capture_output=True, text=True, check=True)
     count = files = 0
     for name in listed.stdout.split():
         path = Path(root) / name
