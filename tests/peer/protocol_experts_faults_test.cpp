@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs dispatches and combines over the model with a fault each that it must see. Each is one rule
+// of the protocol that a link breaks (faulty_links.hpp).
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <string>
+
+#include "peer/experts_case.hpp"
+#include "peer/experts_examples.hpp"
+#include "peer/explored.hpp"
+#include "peer/faulty_links.hpp"
+
+namespace tmap::testing {
+namespace {
+
+template <class Link>
+void expect_dispatch_fault(const experts_case& given, const std::string& why) {
+  for_both_ways(given, [&](const experts_case& each) { expect_failure_at_random(experts_program<Link>(each), why); });
+}
+
+/// Two blocks, so that what one of them fetched is read by another thread.
+experts_case two_blocks() {
+  experts_case shared = crossing();
+  shared.blocks = 2;
+  shared.tokens = 3;
+  shared.stages = 1;
+  shared.entries = 1;
+  return shared;
+}
+
+using sums_before_the_barrier = without_waiting_for<offsetof(window_header, barrier_raised)>;
+TEST(protocol_experts_faults, sums_read_before_the_barrier_are_seen) {
+  expect_failure_at_random(experts_program<sums_before_the_barrier>(crossing()), "the sum is right");
+}
+TEST(protocol_experts_faults, sums_announced_without_a_fence_are_seen) {
+  expect_failure_at_random(experts_program<quiet_without_fence>(crossing()), "is right");
+}
+TEST(protocol_experts_faults, a_missing_quiet_is_seen) {
+  expect_failure_at_random(experts_program<without_quiet>(two_blocks()), "right");
+}
+TEST(protocol_experts_faults, a_missing_flush_is_seen) {
+  expect_failure_at_random(experts_program<without_flush>(two_blocks()), "right");
+}
+TEST(protocol_experts_faults, a_missing_credit_is_seen) {
+  // A second block may take the packets of a call after the first one has ended it. Where a call is
+  // a success, the barrier of the combine stands in for credits.
+  for_both_ways(too_many_tokens(), [](const experts_case& late) {
+    expect_failure_at_random(experts_program<without_credit>(late, expect_one_overflow), "");
+  });
+}
+TEST(protocol_experts_faults, a_stale_epoch_is_seen) {
+  expect_dispatch_fault<epoch_not_raised<offsetof(window_header, exchanges)>>(crossing(), "");
+}
+TEST(protocol_experts_faults, a_missing_wait_for_gets_is_seen) {
+  expect_failure_at_random(experts_program<without_wait_gets>(crossing()), "");
+}
+TEST(protocol_experts_faults, a_missing_proxy_fence_is_seen) {
+  expect_failure_at_random(experts_program<without_proxy_fence>(crossing()), "");
+}
+TEST(protocol_experts_faults, counts_read_before_the_wait_are_seen) {
+  expect_dispatch_fault<counts_before_the_wait>(crossing(), "");
+}
+TEST(protocol_experts_faults, swapped_ranks_are_seen) {
+  expect_failure_at_random(experts_program<swapped_ranks>(two_ranks()), "");
+}
+
+/// Threads of a block that read rows where they lie, after one of them has waited.
+experts_case three_threads() {
+  experts_case few = crossing();
+  few.threads = 3;
+  return few;
+}
+TEST(protocol_experts_faults, a_missing_barrier_of_the_block_is_seen) {
+  expect_failure_at_random(experts_program<without_sync>(three_threads()), "right");
+}
+TEST(protocol_experts_faults, a_fault_of_a_rank_with_few_tokens_is_seen_next_to_one_with_many) {
+  experts_case mixed = three_threads();
+  mixed.odd_ranks_have_many = true;
+  expect_failure_at_random(experts_program<wait_relaxed>(mixed), "");
+}
+TEST(protocol_experts_faults, rows_read_after_a_relaxed_wait_are_seen) {
+  expect_failure_at_random(experts_program<wait_relaxed>(three_threads()), "");
+}
+
+/// Loads from the wrong peer.
+struct swapped_loads : faulty_link {
+  using faulty_link::faulty_link;
+  std::uint32_t load(std::uint32_t from, std::uint64_t offset) {
+    return faulty_link::load(from == rank() ? from : (from + 1) % ranks(), offset);
+  }
+};
+TEST(protocol_experts_faults, swapped_ranks_of_loads_are_seen) {
+  expect_failure_at_random(experts_program<swapped_loads>(three_threads()), "");
+}
+
+TEST(protocol_experts_faults, an_unchecked_capacity_is_seen) {
+  experts_case full = crossing();
+  full.rows = 1;
+  expect_dispatch_fault<unchecked_room>(full, "right");
+}
+
+/// Puts rows one place too far.
+struct off_by_one_place : faulty_link {
+  using faulty_link::faulty_link;
+  std::uint32_t load_shared(std::uint32_t offset) { return faulty_link::load_shared(offset) + 1; }
+};
+TEST(protocol_experts_faults, a_place_off_by_one_is_seen) {
+  expect_failure_at_random(experts_program<off_by_one_place>(crossing()), "the row is right");
+}
+
+}  // namespace
+}  // namespace tmap::testing
