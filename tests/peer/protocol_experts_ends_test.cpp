@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -208,6 +209,14 @@ TEST(protocol_experts_ends, a_list_of_rows_and_places_that_are_not_there_moves_n
   }
 }
 
+/// Expects that what one thread of one rank does holds in every execution.
+void expect_of_one_rank(const std::function<void(model_link&)>& run) {
+  ranks::program alone;
+  alone.ranks = 1;
+  alone.threads.push_back({0, 0, run});
+  expect_always(alone);
+}
+
 /// Runs the walks of all blocks over a list. Returns how many entries each has.
 std::vector<std::uint32_t> entries_of_blocks(model_link& link, std::uint32_t entries, std::uint32_t blocks) {
   kernels::peer::fetch_request request{};
@@ -234,72 +243,60 @@ std::vector<std::uint32_t> entries_of_blocks(model_link& link, std::uint32_t ent
 }
 
 TEST(protocol_experts_ends, blocks_share_lists_of_any_length) {
-  ranks::program walks;
-  walks.ranks = 1;
-  walks.threads.push_back({0, 0, [](model_link& link) {
-                             using shares = std::vector<std::uint32_t>;
-                             link.expect(entries_of_blocks(link, 0, 3) == shares{0, 0, 0}, "nothing to do");
-                             link.expect(entries_of_blocks(link, 2, 3) == shares{1, 1, 0}, "an entry each");
-                             link.expect(entries_of_blocks(link, 8, 3) == shares{3, 3, 2}, "a short list");
-                             link.expect(entries_of_blocks(link, 15, 3) == shares{5, 5, 5}, "a long list");
-                           }});
-  expect_always(walks);
+  expect_of_one_rank([](model_link& link) {
+    using shares = std::vector<std::uint32_t>;
+    link.expect(entries_of_blocks(link, 0, 3) == shares{0, 0, 0}, "nothing to do");
+    link.expect(entries_of_blocks(link, 2, 3) == shares{1, 1, 0}, "an entry each");
+    link.expect(entries_of_blocks(link, 8, 3) == shares{3, 3, 2}, "a short list");
+    link.expect(entries_of_blocks(link, 15, 3) == shares{5, 5, 5}, "a long list");
+  });
 }
 
 TEST(protocol_experts_ends, a_record_of_an_expert_that_is_not_there_has_no_choice) {
-  ranks::program odd;
-  odd.ranks = 1;
-  odd.threads.push_back({0, 0, [](model_link& link) {
-                           expert_arrays at{};
-                           at.k = 1;
-                           at.experts = 2;
-                           at.arriving = peer_header_bytes;
-                           at.ids = peer_header_bytes + 64;
-                           at.weights = peer_header_bytes + 128;
-                           for (const std::uint32_t id : {1u, 2u, 0x80000000u}) {
-                             link.store(0, at.arriving + 4 * kernels::peer::record::experts, id);
-                             write_choice(link, at, 0, 1);
-                             link.expect(link.load(0, at.ids) == (id == 1 ? 1 : kernels::peer::none), "it is judged");
-                           }
-                         }});
-  expect_always(odd);
+  expect_of_one_rank([](model_link& link) {
+    expert_arrays at{};
+    at.k = 1;
+    at.experts = 2;
+    at.arriving = peer_header_bytes;
+    at.ids = peer_header_bytes + 64;
+    at.weights = peer_header_bytes + 128;
+    for (const std::uint32_t id : {1u, 2u, 0x80000000u}) {
+      link.store(0, at.arriving + 4 * kernels::peer::record::experts, id);
+      write_choice(link, at, 0, 1);
+      link.expect(link.load(0, at.ids) == (id == 1 ? 1 : kernels::peer::none), "it is judged");
+    }
+  });
 }
 
 /// After a call without success this rank may overwrite nothing that others might still pull. So it
 /// does as if no token had come.
 TEST(protocol_experts_ends, nothing_has_arrived_after_a_failure) {
-  ranks::program failed;
-  failed.ranks = 1;
-  failed.threads.push_back({0, 0, [](model_link& link) {
-                              expert_arrays at{};
-                              at.arrived = peer_header_bytes;
-                              link.store(0, at.arrived, 3);
-                              for (std::uint32_t status = 0; status < 4; ++status) {
-                                detail::peer::report(link, {static_cast<peer_status>(status)});
-                                const std::uint32_t want = status == 0 ? 3 : 0;
-                                link.expect(count_arrived(link, at) == want, "failures bring nothing");
-                              }
-                            }});
-  expect_always(failed);
+  expect_of_one_rank([](model_link& link) {
+    expert_arrays at{};
+    at.arrived = peer_header_bytes;
+    link.store(0, at.arrived, 3);
+    for (std::uint32_t status = 0; status < 4; ++status) {
+      detail::peer::report(link, {static_cast<peer_status>(status)});
+      const std::uint32_t want = status == 0 ? 3 : 0;
+      link.expect(count_arrived(link, at) == want, "failures bring nothing");
+    }
+  });
 }
 
 /// The arrays may be those of a dispatch of other sizes. What they hold may lead anywhere.
 TEST(protocol_experts_ends, no_results_are_listed_after_a_failure) {
-  ranks::program failed;
-  failed.ranks = 1;
-  failed.threads.push_back({0, 0, [](model_link& link) {
-                              expert_arrays at{};
-                              at.tokens = at.k = at.list_parts = 1;
-                              at.departed = peer_header_bytes;
-                              at.return_count = at.departed + 64;
-                              link.store(0, at.departed, 3);
-                              for (std::uint32_t status = 1; status < 9; ++status) {
-                                detail::peer::report(link, {static_cast<peer_status>(status)});
-                                write_returns(link, at, {0, 1});
-                                link.expect(link.load(0, at.return_count) == 0, "failures list nothing");
-                              }
-                            }});
-  expect_always(failed);
+  expect_of_one_rank([](model_link& link) {
+    expert_arrays at{};
+    at.tokens = at.k = at.list_parts = 1;
+    at.departed = peer_header_bytes;
+    at.return_count = at.departed + 64;
+    link.store(0, at.departed, 3);
+    for (std::uint32_t status = 1; status < 9; ++status) {
+      detail::peer::report(link, {static_cast<peer_status>(status)});
+      write_returns(link, at, {0, 1});
+      link.expect(link.load(0, at.return_count) == 0, "failures list nothing");
+    }
+  });
 }
 
 /// Expects that of each dispatch and its two combines, call number `which` finds no dispatch. The
