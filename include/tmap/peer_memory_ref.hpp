@@ -10,9 +10,9 @@ namespace tmap {
 /// The most ranks of a group. It is the number of Hopper GPUs in the largest NVLink domain.
 inline constexpr std::uint32_t max_group_ranks = 32;
 
-/// The bytes in front of the user's bytes in each window. They hold signals, epochs and status
-/// words.
-inline constexpr std::uint64_t peer_header_bytes = 65536;
+/// The bytes in front of the user's bytes in each window. They hold signals, epochs, status words,
+/// and rows so few that they come with an announcement.
+inline constexpr std::uint64_t peer_header_bytes = 262144;
 
 /// A window as a kernel takes it, by value: the address of each rank's window as this rank's GPU
 /// sees it. Trivially copyable. Owns nothing: it is valid as long as the `peer_memory` of every

@@ -17,9 +17,8 @@ using device::tile_barrier;
 // One thread of a block runs a protocol, because it alone issues copies. The model explores the
 // same functions.
 
-/// Runs in each of the blocks that share an exchange. They must all run at the same time. The other
-/// threads of a block, if there are any, store rows that bulk copies cannot store.
-__global__ void __launch_bounds__(peer::leading_threads + peer::most_crew_threads)
+/// Runs in each of the blocks that share an exchange. They must all run at the same time.
+__global__ void __launch_bounds__(peer::threads_with_crew)
     exchange_kernel(const __grid_constant__ peer_memory_ref window,
                     const __grid_constant__ peer::exchange_request given,
                     const __grid_constant__ peer::exchange_request next, std::uint64_t patience) {
@@ -29,19 +28,20 @@ __global__ void __launch_bounds__(peer::leading_threads + peer::most_crew_thread
   __shared__ peer::packet taken[peer::most_taken_packets];
   if (threadIdx.x == 0) {
     for (tile_barrier& each : gets) each.init(1);
-    if (crew.is_there()) crew.init();
+    crew.init();
     device::fence_barrier_init();
   }
-  if (crew.is_there()) __syncthreads();
+  __syncthreads();
   cudaGridDependencySynchronize();
-  if (threadIdx.x >= peer::leading_threads) return peer::serve(crew, peer::crew_link::bytes_of(window), staging);
+  if (threadIdx.x >= peer::leading_threads) return peer::crew_member(crew, window, given, staging, taken).serve();
   if (threadIdx.x != 0) return;
   peer::exchange_request request = given;
   request.block = blockIdx.x;
   request.blocks = gridDim.x;
-  peer::crew_link link(window, staging, gets, crew, taken);
-  static_cast<void>(peer::exchange(link, request, link.now() + patience, next));
-  link.dismiss();
+  peer::crew_leader leader(crew);
+  peer::crew_link link(window, staging, gets, leader, taken);
+  static_cast<void>(peer::exchange(link, request, leader, link.now() + patience, next));
+  leader.dismiss();
 }
 
 __global__ void __launch_bounds__(1)
@@ -54,12 +54,6 @@ __global__ void __launch_bounds__(1)
     barrier_kernel(const __grid_constant__ peer_memory_ref window, std::uint64_t patience) {
   peer_link link(window);
   static_cast<void>(tmap::detail::peer::barrier(link, link.now() + patience));
-}
-
-/// Returns the threads of a block. If the rows of another rank lie so that bulk copies cannot move
-/// them, the one thread stores them: only that rank knows.
-std::uint32_t threads_of(const peer::exchange_request& request) {
-  return peer::threads_for(request.rows | request.out | request.row_bytes | request.sent_pitch | request.out_pitch);
 }
 
 __global__ void __launch_bounds__(1) await_sums_kernel(const __grid_constant__ peer_memory_ref window,
@@ -89,7 +83,7 @@ cudaError_t launch_exchange(const peer_memory_ref& window, const peer::exchange_
 cudaError_t launch_exchange_and_announce(const peer_memory_ref& window, const peer::exchange_request& request,
                                          const peer::exchange_request& next, std::uint64_t patience,
                                          cudaStream_t stream) {
-  const launch_size size{request.blocks, threads_of(request), request.stages * request.staging_bytes};
+  const launch_size size{request.blocks, peer::threads_with_crew, request.stages * request.staging_bytes};
   return launch_behind(exchange_kernel, size, stream, window, request, next, patience);
 }
 

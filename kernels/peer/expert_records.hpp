@@ -6,6 +6,7 @@
 // work over a link and write the own window. Those that take records where they lie read windows of
 // others, too.
 
+#include "kernels/peer/protocol_eager.hpp"
 #include "kernels/peer/protocol_fetch.hpp"
 
 namespace tmap::kernels::peer {
@@ -83,53 +84,6 @@ struct token_choices {
   std::uint64_t scale_pitch;
 };
 
-/// Names one of several threads, or warps, that share items.
-struct worker {
-  std::uint64_t number;
-  std::uint64_t count;
-};
-
-/// Runs `use` on this worker's share of so many items.
-template <class Use>
-TMAP_HOST_DEVICE void share(const worker& mine, std::uint64_t items, const Use& use) {
-  TMAP_KEEP_ROLLED
-  for (std::uint64_t i = mine.number; i < items; i += mine.count) use(i);
-}
-
-/// Names a lane of a warp among those that share items of several words: warps share the items, and
-/// lanes their words.
-struct word_worker {
-  worker warp;
-  worker lane;
-
-  TMAP_HOST_DEVICE worker thread() const { return {warp.number * lane.count + lane.number, warp.count * lane.count}; }
-};
-
-/// Moves words of this lane's share of so many items. `field_of(word)` returns what is the same for
-/// all items. Its `load(i)` returns the word of an item, and `use(i, value)` takes it. Words of
-/// several items are loaded before the first one is used, so that they wait together. Lanes that
-/// took different branches for each item would wait for each other: a field has none.
-template <class FieldOf>
-TMAP_HOST_DEVICE void share_words(const word_worker& mine, std::uint32_t items, std::uint32_t words,
-                                  const FieldOf& field_of) {
-  constexpr std::uint32_t at_once = 5;
-  const auto first_item = static_cast<std::uint32_t>(mine.warp.number);
-  const auto step = static_cast<std::uint32_t>(mine.warp.count);
-  share(mine.lane, words, [&](std::uint64_t word) {
-    const auto field = field_of(static_cast<std::uint32_t>(word));
-    TMAP_KEEP_ROLLED
-    for (std::uint32_t first = first_item; first < items; first += at_once * step) {
-      std::uint32_t values[at_once]{};
-      for (std::uint32_t j = 0; j < at_once; ++j) {
-        if (first + j * step < items) values[j] = field.load(first + j * step);
-      }
-      for (std::uint32_t j = 0; j < at_once; ++j) {
-        if (first + j * step < items) field.use(first + j * step, values[j]);
-      }
-    }
-  });
-}
-
 /// Returns the rank of a choice of this rank's tokens. None: it has no expert, or an earlier choice
 /// of its token goes to the same rank.
 template <class Link>
@@ -178,6 +132,7 @@ template <class Link>
 struct departing_record {
   std::uint32_t token;
   std::uint32_t rank;
+  std::uint32_t eager;  ///< its number among those of this rank if they are eager, or -1
 };
 
 /// Makes one of the words of records.
@@ -237,7 +192,7 @@ TMAP_HOST_DEVICE void write_records(Link& link, const expert_arrays& at, const t
   share(mine.warp, departures, [&](std::uint64_t i) {
     const std::uint32_t token = link.load(me, word_at(at.token_of_record, i));
     if (token >= at.tokens) return;  // no record
-    const departing_record of{token, rank_of_record(link, at.departed, i)};
+    const departing_record of{token, rank_of_record(link, at.departed, i), none};
     share(mine.lane, record_words(at.k, at.scales), [&](std::uint64_t word) {
       const record_field field(at, given, static_cast<std::uint32_t>(word));
       const std::uint32_t value = field.finish(static_cast<std::uint32_t>(i), of, field.load(of.token));
@@ -246,39 +201,56 @@ TMAP_HOST_DEVICE void write_records(Link& link, const expert_arrays& at, const t
   });
 }
 
+/// Names the records of a source.
+struct coming_records {
+  std::uint64_t offset;  ///< in its window
+  bool is_eager;
+  std::uint32_t count;
+  std::uint32_t first;  ///< the number of the first one here
+};
+
 /// Takes one of the words of the records of a source, and makes choices of it.
 template <class Link>
 class taken_field {
  public:
-  /// They lie at `from` there, and the first one is number `first` here.
-  TMAP_HOST_DEVICE taken_field(Link& link, const expert_arrays& at, const row_place& from, std::uint32_t first,
-                               std::uint32_t word)
-      : link_(link), at_(at), from_(from), first_(first), word_(word) {
+  TMAP_HOST_DEVICE taken_field(Link& link, const expert_arrays& at, const eager_source<Link>& source,
+                               const coming_records& from, std::uint32_t word)
+      : link_(link), at_(at), source_(source), from_(from), word_(word) {
     const std::uint32_t weights = record::experts + at.k, scales = weights + at.k;
     is_expert_ = record::experts <= word && word < weights;
     is_choice_ = record::experts <= word && word < scales;
     choice_ = is_expert_ ? word_at(at.ids, word - record::experts) : word_at(at.weights, word - weights);
   }
 
-  [[nodiscard]] TMAP_HOST_DEVICE std::uint32_t load(std::uint32_t i) const {
-    return link_.load(from_.rank, record_word(at_, from_.offset, i, word_));
+  [[nodiscard]] TMAP_HOST_DEVICE tagged_word load(std::uint32_t i) const {
+    if (from_.is_eager) return source_.look(eager_word(i));
+    return {link_.load(source_.rank(), record_word(at_, from_.offset, i, word_)), 0};
   }
-  TMAP_HOST_DEVICE void use(std::uint32_t i, std::uint32_t value) const {
-    const std::uint32_t me = link_.rank(), number = first_ + i;
-    if (word_ == record::source) value = from_.rank;
+  TMAP_HOST_DEVICE void use(std::uint32_t i, tagged_word found) {
+    is_late_ = is_late_ || (from_.is_eager && !source_.wait(eager_word(i), found));
+    if (is_late_) return;
+    const std::uint32_t me = link_.rank(), number = from_.first + i;
+    std::uint32_t value = word_ == record::source ? source_.rank() : found.word;
     link_.store(me, record_word(at_, at_.arriving, number, word_), value);
     if (is_expert_ && value >= at_.experts) value = none;
     if (is_choice_) link_.store(me, word_at(choice_, std::uint64_t{number} * at_.k), value);
   }
+  /// Returns whether some word did not come.
+  [[nodiscard]] TMAP_HOST_DEVICE bool is_late() const { return is_late_; }
 
  private:
+  [[nodiscard]] TMAP_HOST_DEVICE std::uint32_t eager_word(std::uint32_t i) const {
+    return i * record_words(at_.k, at_.scales) + word_;
+  }
+
   Link& link_;
   const expert_arrays& at_;
-  row_place from_;
-  std::uint32_t first_;
+  const eager_source<Link>& source_;
+  coming_records from_;
   std::uint32_t word_;
   bool is_expert_;
   bool is_choice_;
+  bool is_late_{false};
   std::uint64_t choice_;  ///< the word of the first choice here
 };
 

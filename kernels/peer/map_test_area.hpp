@@ -27,7 +27,7 @@ struct map_test_area {
 
 inline constexpr std::uint64_t map_test_at =
     (self_test_end + alignof(tensor_map) - 1) / alignof(tensor_map) * alignof(tensor_map);
-static_assert(map_test_at + sizeof(map_test_area) <= peer_header_bytes);
+static_assert(map_test_at + sizeof(map_test_area) <= offsetof(tmap::detail::peer::window_header, eager));
 
 /// Returns the spec of the tensor on each rank, without its address. The last row of the last tile
 /// is outside.

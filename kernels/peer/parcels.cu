@@ -15,7 +15,7 @@ using device::tile_barrier;
 constexpr std::uint32_t delivering_threads = 256;
 
 /// Runs in each of the blocks that share the rows. None of them waits for another.
-__global__ void __launch_bounds__(peer::leading_threads + peer::most_crew_threads)
+__global__ void __launch_bounds__(peer::threads_with_crew)
     pack_parcels_kernel(const __grid_constant__ peer_memory_ref window,
                         const __grid_constant__ peer::exchange_request given,
                         const __grid_constant__ peer::parcel_layout at) {
@@ -24,18 +24,19 @@ __global__ void __launch_bounds__(peer::leading_threads + peer::most_crew_thread
   __shared__ peer::row_crew crew;
   if (threadIdx.x == 0) {
     for (tile_barrier& each : gets) each.init(1);
-    if (crew.is_there()) crew.init();
+    crew.init();
     device::fence_barrier_init();
   }
-  if (crew.is_there()) __syncthreads();
-  if (threadIdx.x >= peer::leading_threads) return peer::serve(crew, peer::crew_link::bytes_of(window), staging);
+  __syncthreads();
+  if (threadIdx.x >= peer::leading_threads) return peer::crew_member(crew, window, given, staging, nullptr).serve();
   if (threadIdx.x != 0) return;
   peer::exchange_request request = given;
   request.block = blockIdx.x;
   request.blocks = gridDim.x;
-  peer::crew_link link(window, staging, gets, crew);
+  peer::crew_leader leader(crew);
+  peer::crew_link link(window, staging, gets, leader);
   peer::pack_parcels(link, request, at);
-  link.dismiss();
+  leader.dismiss();
 }
 
 /// Runs in a single block.
@@ -56,8 +57,7 @@ cudaError_t load_parcel_kernels() {
 
 cudaError_t launch_pack_parcels(const peer_memory_ref& window, const peer::exchange_request& request,
                                 const peer::parcel_layout& at, cudaStream_t stream) {
-  const std::uint32_t threads = peer::threads_for(request.rows | request.row_bytes | request.sent_pitch);
-  const launch_size size{request.blocks, threads, request.stages * request.staging_bytes};
+  const launch_size size{request.blocks, peer::threads_with_crew, request.stages * request.staging_bytes};
   return plain_launch(pack_parcels_kernel, size, stream, window, request, at);
 }
 

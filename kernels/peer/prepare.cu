@@ -27,6 +27,8 @@ using rank_sort = peer::rank_sort<sort_warps>;
 struct prepare_team {
   device::tile_barrier begun, done;
   bool has_work;
+  std::uint32_t call;
+  std::uint32_t late;
 
   static constexpr std::uint32_t others = sort_threads - device::warp_lanes;
   static __device__ peer::preparing_thread thread() {
@@ -37,6 +39,7 @@ struct prepare_team {
   /// All threads call it, and synchronise before they use it.
   __device__ void init() {
     if (threadIdx.x != 0) return;
+    late = peer::no_rank;
     begun.init(1);
     done.init(others);
     device::fence_barrier_init();
@@ -54,23 +57,31 @@ struct preparing_block {
 
   template <class RankOf>
   __device__ void by_rank(const RankOf& rank_of) {
-    ranks.run(link, work.all.at, rank_of);
+    ranks.run(link, work.all, rank_of);
   }
   __device__ std::uint32_t records() const { return ranks.records(); }
   __device__ peer::departing_record record(std::uint32_t i) const { return ranks.record(i); }
   __device__ void by_expert() const {
     route_in_block(work.by_expert, sort_memory(memory, work.by_expert.experts), header);
   }
-  __device__ void begin(bool has_work) const {
+  __device__ void begin(bool has_work, std::uint32_t call) const {
     team.has_work = has_work;
+    team.call = call;
     team.begun.arrive();
   }
   __device__ bool await_begin() const {
     team.begun.wait(0);
     return team.has_work;
   }
-  __device__ void end() const { team.done.arrive(); }
-  __device__ void await_others() const { team.done.wait(0); }
+  __device__ std::uint32_t call() const { return team.call; }
+  __device__ void end(std::uint32_t late) const {
+    if (late != peer::no_rank) team.late = late;
+    team.done.arrive();
+  }
+  __device__ std::uint32_t await_others() const {
+    team.done.wait(0);
+    return team.late;
+  }
 };
 
 /// Runs in a single block.

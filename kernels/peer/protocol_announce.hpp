@@ -8,6 +8,8 @@
 #include <tmap/detail/peer_status.hpp>
 #include <tmap/row_placement.hpp>
 
+#include "kernels/peer/eager_area.hpp"
+
 namespace tmap::kernels::peer {
 
 using namespace tmap::detail::peer;  // what all protocols have in common
@@ -49,6 +51,9 @@ struct exchange_request {
   /// If an earlier call keeps this one from its beginning (`after`), this one counts all the same:
   /// some rank may have announced it. All ranks must have the same.
   bool always_counts{false};
+  /// Rows for a rank that `are_eager` come with the announcement. There is one group, and the bytes
+  /// of a row are a multiple of 4.
+  bool is_eager{false};
 };
 
 /// Returns the bytes from one row to the next, for the pitch of a request or a slot.
@@ -61,14 +66,14 @@ TMAP_HOST_DEVICE constexpr std::uint64_t row_step(std::uint32_t pitch, std::uint
 /// still read what it announced before. Then it has, for each source, how many rows of each of this
 /// rank's groups come from there, unless there is one group or none.
 namespace slot {
-inline constexpr std::uint32_t shape = 0, capacity = 1, refusals = 2, rows_low = 3, rows_high = 4, sent_rows = 5,
+inline constexpr std::uint32_t shape = 0, capacity = 1, flags = 2, rows_low = 3, rows_high = 4, sent_rows = 5,
                                sent_pitch = 6, totals = 7;
 }  // namespace slot
 
-/// Names the bits of `slot::refusals`: why no row may move anywhere.
-namespace refusal {
-inline constexpr std::uint32_t bad_counts = 1, lacks_room = 2;
-}  // namespace refusal
+/// Names the bits of `slot::flags`. The first ones are why no row may move anywhere.
+namespace slot_flag {
+inline constexpr std::uint32_t bad_counts = 1, lacks_room = 2, is_eager = 4;
+}  // namespace slot_flag
 
 TMAP_HOST_DEVICE constexpr std::uint32_t slot_packets(std::uint32_t ranks) {
   return packets_of(slot::totals + ranks);
@@ -158,8 +163,8 @@ class slot_sender {
       totals_[rank] = static_cast<std::uint32_t>(total);
       all += total;
     }
-    refusals_ = all > request.sent_rows ? refusal::bad_counts : 0;
-    if (request.lacking != 0 && link.load(link.rank(), request.lacking) != 0) refusals_ |= refusal::lacks_room;
+    flags_ = all > request.sent_rows ? slot_flag::bad_counts : request.is_eager ? slot_flag::is_eager : 0;
+    if (request.lacking != 0 && link.load(link.rank(), request.lacking) != 0) flags_ |= slot_flag::lacks_room;
   }
 
   /// Stores the counts of the groups of all ranks, where there are several. A `release` comes next.
@@ -195,13 +200,24 @@ class slot_sender {
   TMAP_HOST_DEVICE void go_on(const exchange_request& next) {
     request_ = &next;
     ++call_;
-    refusals_ = 0;
+    flags_ = 0;
     TMAP_KEEP_ROLLED
     for (std::uint32_t rank = 0; rank < link_.ranks(); ++rank) totals_[rank] = 0;
   }
 
   /// Returns whether this rank would send more rows than it has. If not, `totals` have all of them.
-  TMAP_HOST_DEVICE bool has_bad_counts() const { return (refusals_ & refusal::bad_counts) != 0; }
+  TMAP_HOST_DEVICE bool has_bad_counts() const { return (flags_ & slot_flag::bad_counts) != 0; }
+  /// Returns whether rows that `are_eager` come with the slots.
+  TMAP_HOST_DEVICE bool is_eager() const { return (flags_ & slot_flag::is_eager) != 0; }
+  /// Returns whether some rank pulls rows, which the slots must then carry.
+  TMAP_HOST_DEVICE bool is_pulled() const {
+    bool pulled = !is_eager();
+    TMAP_KEEP_ROLLED
+    for (std::uint32_t rank = 0; rank < link_.ranks(); ++rank) {
+      pulled |= !are_eager(link_.ranks(), totals_[rank], request_->row_bytes);
+    }
+    return pulled;
+  }
 
  private:
   TMAP_HOST_DEVICE std::uint32_t rows(std::uint32_t rank, std::uint32_t group) {
@@ -211,7 +227,7 @@ class slot_sender {
     switch (number) {
       case slot::shape: return shape_of(*request_);
       case slot::capacity: return request_->capacity;
-      case slot::refusals: return refusals_;
+      case slot::flags: return flags_;
       case slot::rows_low: return static_cast<std::uint32_t>(request_->rows);
       case slot::rows_high: return static_cast<std::uint32_t>(request_->rows >> 32);
       case slot::sent_rows: return request_->sent_rows;
@@ -223,28 +239,33 @@ class slot_sender {
   Link& link_;
   const exchange_request* request_;
   std::uint32_t call_;
-  std::uint32_t refusals_;
+  std::uint32_t flags_;
   std::uint32_t* totals_;
 };
 
-/// Sends a slot to every rank. Its packets need no signal. They carry what this rank wrote before.
-/// The call after this one may be announced with it.
-template <class Link>
-[[nodiscard]] TMAP_HOST_DEVICE peer_verdict announce(Link& link, const exchange_request& request,
-                                                     const exchange_request* next, std::uint32_t call,
-                                                     std::uint64_t deadline) {
+/// Sends a slot to every rank. Its packets need no signal. They carry what this rank wrote before,
+/// if somebody pulls it. `moves.send` sends the rows that need no pull, and `moves.next` returns the
+/// call after this one if it is announced together with it.
+template <class Link, class Moves>
+[[nodiscard]] TMAP_HOST_DEVICE peer_verdict announce(Link& link, const exchange_request& request, const Moves& moves,
+                                                     std::uint32_t call, std::uint64_t deadline) {
   const bool is_over = is_broken(link);  // loads that follow do not wait for it
   std::uint32_t totals[max_group_ranks];
   slot_sender<Link> slots(link, request, call, totals);
   if (is_over) return {peer_status::broken};
   if (const peer_verdict free = await_credits_of(link, call - 1, deadline); free.status != peer_status::ok) return free;
+  if (slots.is_eager()) moves.send(call);
   slots.store_counts();
-  link.release();
+  bool is_released = false;
   TMAP_KEEP_ROLLED
   for (bool is_first = true;; is_first = false) {  // the code of the first slot is there for the second one
+    if (!is_released && slots.is_pulled()) {
+      link.release();
+      is_released = true;
+    }
     slots.send(is_first);
-    if (!is_first || next == nullptr) return {};
-    slots.go_on(*next);
+    if (!is_first || moves.next() == nullptr) return {};
+    slots.go_on(*moves.next());
   }
 }
 

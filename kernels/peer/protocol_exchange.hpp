@@ -4,18 +4,19 @@
 // Exchanges rows among all ranks: announce, judge, pull, credit. Only the ranks know how many rows
 // go where. Every function is for one thread of a block.
 
+#include "kernels/peer/protocol_eager.hpp"
 #include "kernels/peer/protocol_pull.hpp"
 
 namespace tmap::kernels::peer {
 
-/// Announces and moves rows, in every block. The first block alone announces. Without `moves.next`
-/// the call after this one is not announced yet.
+/// Announces and moves rows, in every block. The first block alone announces, and sends and takes
+/// eager rows.
 template <class Link, class Moves>
 [[nodiscard]] TMAP_HOST_DEVICE peer_verdict announce_and_move(Link& link, const exchange_request& request,
                                                               std::uint32_t call, std::uint64_t deadline,
                                                               const Moves& moves) {
   if (request.block == 0 && !request.is_announced) {
-    const peer_verdict told = announce(link, request, moves.next(), call, deadline);
+    const peer_verdict told = announce(link, request, moves, call, deadline);
     if (told.status != peer_status::ok) return told;
   }
   const bool is_over = is_broken(link);  // loads that follow do not wait for it
@@ -25,8 +26,7 @@ template <class Link, class Moves>
   const peer_verdict judged = judge(link, request);
   if (judged.status != peer_status::ok) return judged;
   link.proxy_fence();  // peers' rows were seen by waits, and are read by bulk copies
-  moves.move(link);
-  return {};
+  return moves.move(link, call);
 }
 
 /// Waits for the other blocks of this rank. They had raised `before` when the call began.
@@ -119,23 +119,41 @@ TMAP_HOST_DEVICE inline const exchange_request* announced(const exchange_request
   return next.is_announced ? &next : nullptr;
 }
 
-/// Is what moves of a call have in common that announces no other one, and counts nothing.
+/// Is what moves of a call have in common that announces no other one, has no eager rows, and counts
+/// nothing.
 struct lone_moves {
   TMAP_HOST_DEVICE const exchange_request* next() const { return nullptr; }
+  TMAP_HOST_DEVICE void send(std::uint32_t) const {}
   template <class Link>
   TMAP_HOST_DEVICE void write_counts(Link&) const {}
 };
 
-/// Moves the rows of an exchange.
+/// Ends a call whose eager rows did not all come. `late` is the rank of those.
+template <class Link>
+[[nodiscard]] TMAP_HOST_DEVICE peer_verdict end_taking(Link& link, std::uint32_t late) {
+  if (late == no_rank) return {};
+  return give_up_waiting(link, late, protocol_step::announcement);
+}
+
+/// Moves the rows of an exchange. The crew lets threads `send` eager rows while the first one goes
+/// on. Its `take` returns when they have taken all, or the rank whose rows did not come.
+template <class Crew>
 struct exchange_moves {
   const exchange_request& request;
   const exchange_request& next_call;
+  Crew& crew;
+  std::uint64_t deadline;
 
   TMAP_HOST_DEVICE const exchange_request* next() const { return announced(next_call); }
+  TMAP_HOST_DEVICE void send(std::uint32_t call) const { crew.send(request, call); }
   template <class Link>
-  TMAP_HOST_DEVICE void move(Link& link) const {
+  [[nodiscard]] TMAP_HOST_DEVICE peer_verdict move(Link& link, std::uint32_t call) const {
+    const bool takes = request.block == 0 && has_eager_rows(link, request);
+    const std::uint32_t late = takes ? crew.take(request, call, deadline) : no_rank;
+    if (late != no_rank) return end_taking(link, late);
     row_piece pieces[most_stages];
     row_puller<Link>(link, request, pieces).run();
+    return {};
   }
   template <class Link>
   TMAP_HOST_DEVICE void write_counts(Link& link) const {
@@ -145,10 +163,10 @@ struct exchange_moves {
 
 /// Runs one rank's part of an exchange. If the verdict is ok, all rows are in `out`, and later
 /// kernels of this rank may read them. If the call after it `is_announced`, this one announces it.
-template <class Link>
-[[nodiscard]] TMAP_HOST_DEVICE peer_verdict exchange(Link& link, const exchange_request& request,
+template <class Link, class Crew>
+[[nodiscard]] TMAP_HOST_DEVICE peer_verdict exchange(Link& link, const exchange_request& request, Crew& crew,
                                                      std::uint64_t deadline, const exchange_request& next_call = {}) {
-  return run_call(link, request, deadline, exchange_moves{request, next_call});
+  return run_call(link, request, deadline, exchange_moves<Crew>{request, next_call, crew, deadline});
 }
 
 }  // namespace tmap::kernels::peer

@@ -323,8 +323,9 @@ struct fetch_moves : lone_moves {
   Pending& pending;
 
   template <class Link>
-  TMAP_HOST_DEVICE void move(Link& link) const {
+  [[nodiscard]] TMAP_HOST_DEVICE peer_verdict move(Link& link, std::uint32_t) const {
     row_fetcher<Link>(link, request, pieces, pending).run();
+    return {};
   }
 };
 

@@ -54,8 +54,9 @@ struct gather_moves : lone_moves {
   Team& team;
 
   template <class Link>
-  TMAP_HOST_DEVICE void move(Link&) const {
+  [[nodiscard]] TMAP_HOST_DEVICE peer_verdict move(Link&, std::uint32_t) const {
     team.work();
+    return {};
   }
 };
 

@@ -158,9 +158,9 @@ class arrived_parcels {
       case slot::rows_low: return static_cast<std::uint32_t>(rows_of(source));
       case slot::rows_high: return static_cast<std::uint32_t>(rows_of(source) >> 32);
       case slot::sent_pitch: return 0;
-      case slot::refusals: {
-        const std::uint32_t announced = word(source, number) & ~refusal::lacks_room;
-        return announced | (is_too_much_for(source) ? refusal::lacks_room : 0);
+      case slot::flags: {
+        const std::uint32_t announced = word(source, number) & ~slot_flag::lacks_room;
+        return announced | (is_too_much_for(source) ? slot_flag::lacks_room : 0);
       }
       default: return word(source, number);
     }

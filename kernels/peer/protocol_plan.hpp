@@ -28,6 +28,11 @@ class announcements {
   TMAP_HOST_DEVICE std::uint32_t total(std::uint32_t source, std::uint32_t rank) const {
     return word(source, slot::totals + rank);
   }
+  /// Returns whether the rows of `source` for this rank came with its announcement.
+  TMAP_HOST_DEVICE bool is_eager(std::uint32_t source) const {
+    return (word(source, slot::flags) & slot_flag::is_eager) != 0 &&
+           are_eager(link_.ranks(), total(source, link_.rank()), request_.row_bytes);
+  }
   /// Returns how many rows of `group` come to this rank from `source`.
   TMAP_HOST_DEVICE std::uint32_t count(std::uint32_t source, std::uint32_t group) const {
     if (request_.groups == 1) return total(source, link_.rank());
@@ -128,9 +133,9 @@ template <class Link>
     std::uint64_t rows = 0;
     TMAP_KEEP_ROLLED
     for (std::uint32_t source = 0; source < link.ranks(); ++source) rows += told.total(source, rank);
-    const std::uint32_t refusals = told.word(rank, slot::refusals);
-    const bool is_full = rows > told.word(rank, slot::capacity) || (refusals & refusal::lacks_room) != 0;
-    if ((refusals & refusal::bad_counts) != 0) lacking = {peer_status::bad_counts, rank, protocol_step::announcement};
+    const std::uint32_t flags = told.word(rank, slot::flags);
+    const bool is_full = rows > told.word(rank, slot::capacity) || (flags & slot_flag::lacks_room) != 0;
+    if ((flags & slot_flag::bad_counts) != 0) lacking = {peer_status::bad_counts, rank, protocol_step::announcement};
     if (is_full) full = {peer_status::overflow, rank, protocol_step::announcement};
   }
   return lacking.status != peer_status::ok ? lacking : full;

@@ -20,6 +20,11 @@ struct preparation {
   exchange_request records;  ///< by a single block; they are read where they lie
   exchange_request fetch;    ///< the call after it, which is announced with it or not
   bool writes_list;          ///< if not, a later kernel writes it
+
+  /// Returns whether so many records for one rank are eager rows.
+  [[nodiscard]] TMAP_HOST_DEVICE bool has_eager_records(std::uint32_t ranks, std::uint32_t count) const {
+    return records.is_eager && are_eager(ranks, count, records.row_bytes);
+  }
 };
 
 /// Names a thread of the block. Its first one leads.
@@ -32,24 +37,25 @@ struct preparing_thread {
 };
 
 /// Lets the threads of a block that take records do so once the first one has waited for them.
+/// `work(call)` returns the rank of records that did not come.
 template <class Block, class Work>
 class block_team {
  public:
   TMAP_HOST_DEVICE block_team(Block& block, const Work& work) : block_(block), work_(work) {}
 
-  TMAP_HOST_DEVICE void work() {
+  /// Returns the rank of records that did not come, to some thread.
+  [[nodiscard]] TMAP_HOST_DEVICE std::uint32_t work(std::uint32_t call) {
     has_begun_ = true;
-    block_.begin(true);
-    work_();
-    block_.await_others();
+    block_.begin(true, call);
+    const std::uint32_t late = work_(call);
+    const std::uint32_t others = block_.await_others();
+    return late == no_rank ? others : late;
   }
   TMAP_HOST_DEVICE void dismiss() {
-    if (!has_begun_) block_.begin(false);
+    if (!has_begun_) block_.begin(false, 0);
   }
   TMAP_HOST_DEVICE void follow() {
-    if (!block_.await_begin()) return;
-    work_();
-    block_.end();
+    if (block_.await_begin()) block_.end(work_(block_.call()));
   }
 
  private:
@@ -64,9 +70,10 @@ struct record_moves {
   Team& team;
 
   TMAP_HOST_DEVICE const exchange_request* next() const { return announced(work.fetch); }
+  TMAP_HOST_DEVICE void send(std::uint32_t) const {}  // all threads have
   template <class Link>
-  TMAP_HOST_DEVICE void move(Link&) const {
-    team.work();
+  [[nodiscard]] TMAP_HOST_DEVICE peer_verdict move(Link& link, std::uint32_t call) const {
+    return end_taking(link, team.work(call));
   }
   template <class Link>
   TMAP_HOST_DEVICE void write_counts(Link& link) const {
@@ -84,7 +91,7 @@ TMAP_HOST_DEVICE void clear_arrivals(Link& link, const expert_arrays& at, const 
   share(mine, at.arrivals * at.k, [&](std::uint64_t i) { link.store(link.rank(), word_at(at.ids, i), none); });
 }
 
-/// Writes one of the words of the records, in the order of `block`.
+/// Writes one of the words of the records, in the order of `block`, and sends it if it is eager.
 template <class Link, class Block>
 struct departing_field {
   Link& link;
@@ -92,37 +99,49 @@ struct departing_field {
   const Block& block;
   record_field made;
   std::uint32_t word;
+  std::uint32_t tag;
 
   [[nodiscard]] TMAP_HOST_DEVICE std::uint32_t load(std::uint32_t i) const { return made.load(block.record(i).token); }
-  TMAP_HOST_DEVICE void use(std::uint32_t i, std::uint32_t value) const {
-    link.store(link.rank(), record_word(at, at.departing, i, word), made.finish(i, block.record(i), value));
+  TMAP_HOST_DEVICE void use(std::uint32_t i, std::uint32_t loaded) const {
+    const departing_record of = block.record(i);
+    const std::uint32_t value = made.finish(i, of, loaded);
+    if (of.eager == none) return link.store(link.rank(), record_word(at, at.departing, i, word), value);
+    const std::uint32_t number = of.eager * record_words(at.k, at.scales) + word;
+    link.send_word(of.rank, eager_word_at(link.ranks(), link.rank(), number), tagged_word{value, tag});
   }
 };
 
-/// Writes the records, unless the last verdict in the window is a failure: others may then still
-/// read those that are there.
+/// Writes or sends the records, unless the last verdict in the window is a failure: others may then
+/// still read those that are there.
 template <class Link, class Block>
 TMAP_HOST_DEVICE void write_departing(Link& link, const preparation& work, const word_worker& mine,
                                       const Block& block) {
+  const std::uint32_t call = link.load(link.rank(), offsetof(window_header, exchanges)) + 1;
   if (!is_success(link, offsetof(window_header, verdict))) return;
   share_words(mine, block.records(), record_words(work.at.k, work.at.scales), [&](std::uint32_t word) {
-    return departing_field<Link, Block>{link, work.at, block, {work.at, work.given, word}, word};
+    return departing_field<Link, Block>{link, work.at, block, {work.at, work.given, word}, word, tag_of(call)};
   });
 }
 
-/// Takes a lane's share of the records that all ranks have announced.
+/// Takes a lane's share of the records that all ranks have announced. Returns a rank whose records
+/// did not come.
 template <class Link>
-TMAP_HOST_DEVICE void take_arriving(Link& link, const preparation& work, const word_worker& mine) {
+[[nodiscard]] TMAP_HOST_DEVICE std::uint32_t take_arriving(Link& link, const preparation& work, std::uint32_t call,
+                                                           std::uint64_t deadline, const word_worker& mine) {
   const announcements<Link> told(link, work.records);
-  std::uint32_t first = 0;
+  std::uint32_t first = 0, late = no_rank;
   TMAP_KEEP_ROLLED
-  for (std::uint32_t source = 0; source < link.ranks(); ++source) {
-    const row_place from{source, told.begin_at(source)};
-    const std::uint32_t records = told.total(source, link.rank());
-    share_words(mine, records, record_words(work.at.k, work.at.scales),
-                [&](std::uint32_t word) { return taken_field<Link>(link, work.at, from, first, word); });
-    first += records;
+  for (std::uint32_t source = 0; source < link.ranks() && late == no_rank; ++source) {
+    const eager_source<Link> of(link, source, call, deadline);
+    const coming_records from{told.begin_at(source), told.is_eager(source), told.total(source, link.rank()), first};
+    share(mine.lane, record_words(work.at.k, work.at.scales), [&](std::uint64_t word) {
+      taken_field<Link> field(link, work.at, of, from, static_cast<std::uint32_t>(word));
+      share_field(mine.warp, from.count, field);
+      if (field.is_late()) late = source;
+    });
+    first += from.count;
   }
+  return late;
 }
 
 /// Announces the records, and takes those that came.
@@ -130,8 +149,8 @@ template <class Link, class Block>
 TMAP_HOST_DEVICE void exchange_records(Link& link, const preparation& work, const preparing_thread& mine, Block& block,
                                        std::uint64_t deadline) {
   if (!mine.leads() && !mine.takes) return;
-  const auto take = [&] {
-    if (mine.takes) take_arriving(link, work, mine.taking);
+  const auto take = [&](std::uint32_t call) {
+    return mine.takes ? take_arriving(link, work, call, deadline, mine.taking) : no_rank;
   };
   block_team<Block, decltype(take)> team(block, take);
   if (!mine.leads()) return team.follow();
@@ -143,7 +162,8 @@ TMAP_HOST_DEVICE void exchange_records(Link& link, const preparation& work, cons
 /// threads of the block call it. `block` sorts by all of its threads: `by_rank` those choices that
 /// begin a record, and then `records` and `record` return their order, and `by_expert` those that
 /// came, as `moe::route` does. Its `begin` ends `await_begin` in the other threads that take
-/// records, and their `end` ends its `await_others`.
+/// records, and gives them the `call`. Their `end` ends its `await_others`, which returns a rank that
+/// one of them gave, or `no_rank`.
 template <class Link, class Block>
 TMAP_HOST_DEVICE void prepare(Link& link, const preparation& work, const preparing_thread& mine, Block& block,
                               std::uint64_t deadline) {

@@ -127,6 +127,7 @@ class row_puller {
 
  private:
   TMAP_HOST_DEVICE void pull_from(std::uint32_t source) {
+    if (told_.is_eager(source)) return;
     const std::uint64_t from_step = told_.step_of(source);
     std::uint64_t from = told_.begin_at(source);
     places<Link> place(told_, request_.placed, source, link_.ranks());

@@ -108,6 +108,6 @@ template <class Link>
 TMAP_HOST_DEVICE peer_verdict self_test(Link& link, std::uint32_t bytes, std::uint64_t deadline) {
   return report(link, self_test_run<Link>(link, bytes, deadline).run());
 }
-static_assert(self_test_end <= peer_header_bytes);
+static_assert(self_test_end <= offsetof(window_header, eager));
 
 }  // namespace tmap::kernels::peer

@@ -1,39 +1,41 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Stores rows that bulk copies cannot store, by the threads of a block that run no protocol.
+// Moves what bulk copies cannot move, by the threads of a block that run no protocol: eager rows, and
+// rows at addresses of any alignment.
 
 #include <tmap/device/peer_link.cuh>
 #include <tmap/device/warp.cuh>
 
+#include "kernels/peer/protocol_eager.hpp"
 #include "kernels/peer/row_piece.hpp"
 
 namespace tmap::kernels::peer {
 
-/// The threads of a block: one that runs a protocol, in a warp of its own, and those of the crew. A
-/// block without a crew has one thread.
+/// The threads of a block: one that runs a protocol, in a warp of its own, and those of the crew.
 inline constexpr std::uint32_t leading_threads = device::warp_lanes;
-inline constexpr std::uint32_t most_crew_threads = 256;
+inline constexpr std::uint32_t crew_threads = 256;
+inline constexpr std::uint32_t threads_with_crew = leading_threads + crew_threads;
 
-/// Returns the threads of a block that moves rows. `places` has the bits of all addresses, sizes
-/// and pitches. Rows that bulk copies can store need no crew, which takes its time to start and to
-/// end.
-inline std::uint32_t threads_for(std::uint64_t places) {
-  return places % bulk_unit == 0 ? 1 : leading_threads + most_crew_threads;
-}
+/// Names what a crew does next.
+enum class crew_job : std::uint32_t { leave, store_piece, send_rows, take_rows };
 
 /// Is what the leading thread and the crew share, in shared memory.
 struct row_crew {
   device::tile_barrier given;
   device::tile_barrier done;
-  row_piece piece;  ///< no rows: the crew may go
+  crew_job job;
+  row_piece piece;  ///< to store, from `shared`
   std::uint32_t shared;
+  std::uint32_t call;  ///< whose eager rows are sent or taken
+  std::uint64_t deadline;
+  std::uint32_t late;  ///< a rank whose eager rows did not come
 
   __device__ void init() {
     given.init(1);
-    done.init(blockDim.x - leading_threads);
+    done.init(crew_threads);
+    late = no_rank;
   }
-  static __device__ bool is_there() { return blockDim.x > leading_threads; }
 };
 
 /// Loads 16 bytes of shared memory at any address.
@@ -73,63 +75,103 @@ static __device__ __noinline__ void store_share(unsigned char* window, const row
   }
 }
 
-/// Runs in all threads of a crew until the leading thread dismisses it.
-__device__ inline void serve(row_crew& crew, unsigned char* window, const unsigned char* shared) {
-  TMAP_KEEP_ROLLED
-  for (std::uint32_t parity = 0;; parity ^= 1) {
-    crew.given.wait(parity);
-    if (crew.piece.rows == 0) return;
-    store_share(window, crew.piece, shared + crew.shared, threadIdx.x - leading_threads, blockDim.x - leading_threads);
-    crew.done.arrive();
-  }
-}
-
-/// The link of an exchange by one thread, which stores rows itself.
-class lone_link : public device::peer_link {
+/// Is the thread of a crew. It has no bulk copies.
+class crew_member {
  public:
-  __device__ lone_link(const peer_memory_ref& window, const unsigned char* shared, device::tile_barrier* gets,
-                       packet* taken = nullptr)
-      : peer_link(window, shared, gets, taken), own_(bytes_of(window)), shared_(shared) {}
+  __device__ crew_member(row_crew& crew, const peer_memory_ref& window, const exchange_request& request,
+                         const unsigned char* shared, packet* taken)
+      : crew_(crew), link_(window, nullptr, nullptr, taken), request_(request), shared_(shared) {}
 
-  static __device__ unsigned char* bytes_of(const peer_memory_ref& window) {
-    return reinterpret_cast<unsigned char*>(window.windows[window.rank] + 0);
-  }
-
-  __device__ void store_rows(const row_piece& rows, std::uint32_t from_shared) const {
-    store_share(own_, rows, shared_ + from_shared, 0, 1);
+  /// Works until the leading thread dismisses the crew.
+  __device__ void serve() {
+    TMAP_KEEP_ROLLED
+    for (std::uint32_t parity = 0;; parity ^= 1) {
+      crew_.given.wait(parity);
+      if (crew_.job == crew_job::leave) return;
+      work();
+      crew_.done.arrive();
+    }
   }
 
  private:
-  unsigned char* own_;
+  static __device__ worker of_crew() { return {threadIdx.x - leading_threads, crew_threads}; }
+
+  __device__ void work() {
+    if (crew_.job == crew_job::store_piece) {
+      auto* const window = reinterpret_cast<unsigned char*>(link_.address(link_.rank(), 0));
+      store_share(window, crew_.piece, shared_ + crew_.shared, threadIdx.x - leading_threads, crew_threads);
+    } else if (crew_.job == crew_job::send_rows) {
+      send_rows(link_, request_, crew_.call, of_crew());
+    } else {
+      const std::uint32_t late = take_rows(link_, request_, crew_.call, crew_.deadline, of_crew());
+      if (late != no_rank) crew_.late = late;
+    }
+  }
+
+  row_crew& crew_;
+  device::peer_link link_;
+  const exchange_request& request_;
   const unsigned char* shared_;
 };
 
-/// The same with a crew, if there is one.
-class crew_link : public lone_link {
+/// Gives a crew its work, for the leading thread.
+class crew_leader {
  public:
-  __device__ crew_link(const peer_memory_ref& window, const unsigned char* shared, device::tile_barrier* gets,
-                       row_crew& crew, packet* taken = nullptr)
-      : lone_link(window, shared, gets, taken), crew_(crew) {}
+  explicit __device__ crew_leader(row_crew& crew) : crew_(crew) {}
 
-  __device__ void store_rows(const row_piece& rows, std::uint32_t from_shared) {
-    if (!row_crew::is_there()) return lone_link::store_rows(rows, from_shared);
-    give(rows, from_shared);
-    crew_.done.wait(parity_);
-    parity_ ^= 1;
+  __device__ void store(const row_piece& piece, std::uint32_t from_shared) {
+    await_work();
+    crew_.piece = piece;
+    crew_.shared = from_shared;
+    give(crew_job::store_piece);
+    await_work();
+  }
+  __device__ void send(const exchange_request&, std::uint32_t call) {
+    crew_.call = call;
+    give(crew_job::send_rows);
+  }
+  [[nodiscard]] __device__ std::uint32_t take(const exchange_request&, std::uint32_t call, std::uint64_t deadline) {
+    await_work();
+    crew_.call = call;
+    crew_.deadline = deadline;
+    give(crew_job::take_rows);
+    await_work();
+    return crew_.late;
   }
   __device__ void dismiss() {
-    if (row_crew::is_there()) give({}, 0);
+    await_work();
+    give(crew_job::leave);
   }
 
  private:
-  __device__ void give(const row_piece& rows, std::uint32_t from_shared) {
-    crew_.piece = rows;
-    crew_.shared = from_shared;
+  __device__ void give(crew_job job) {
+    crew_.job = job;
     crew_.given.arrive();
+    is_working_ = true;
+  }
+  __device__ void await_work() {
+    if (!is_working_) return;
+    crew_.done.wait(parity_);
+    parity_ ^= 1;
+    is_working_ = false;
   }
 
   row_crew& crew_;
   std::uint32_t parity_{0};
+  bool is_working_{false};
+};
+
+/// The link of an exchange by a thread that leads a crew.
+class crew_link : public device::peer_link {
+ public:
+  __device__ crew_link(const peer_memory_ref& window, const unsigned char* shared, device::tile_barrier* gets,
+                       crew_leader& crew, packet* taken = nullptr)
+      : peer_link(window, shared, gets, taken), crew_(crew) {}
+
+  __device__ void store_rows(const row_piece& rows, std::uint32_t from_shared) const { crew_.store(rows, from_shared); }
+
+ private:
+  crew_leader& crew_;
 };
 
 }  // namespace tmap::kernels::peer

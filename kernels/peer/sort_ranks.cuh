@@ -22,7 +22,8 @@ class rank_sort {
   /// All threads of a block of `Warps` warps call it. `records` and `record` need a barrier after
   /// it.
   template <class RankOf>
-  __device__ void run(const device::peer_link& link, const expert_arrays& at, const RankOf& rank_of) {
+  __device__ void run(const device::peer_link& link, const preparation& work, const RankOf& rank_of) {
+    const expert_arrays& at = work.at;
     const std::uint32_t choices = at.tokens * at.k, me = link.rank(), ranks = link.ranks();
     const std::uint32_t used = (choices + threads - 1) / threads;
     std::uint32_t rank[rounds], before[rounds];
@@ -36,6 +37,7 @@ class rank_sort {
     __syncthreads();
     const std::uint32_t total = lane() < ranks ? totals_[lane()] : 0;
     const std::uint32_t end = join_up_to_lane(total, add{});
+    const std::uint32_t eager = __ballot_sync(~0u, work.has_eager_records(ranks, total));
     if (warp() == 0 && lane() < ranks) link.store(me, word_at(at.departed, lane()), total);
     if (threadIdx.x == device::warp_lanes - 1) records_ = end;
 #pragma unroll
@@ -45,7 +47,7 @@ class rank_sort {
       if (r >= used || place(used, r) >= choices) continue;
       const std::uint32_t number = goes ? first + counts_[warp()][rank[r]] + before[r] : none;
       link.store(me, word_at(at.record_of_choice, place(used, r)), number);
-      if (goes) order_[number] = {place(used, r) / at.k, rank[r]};
+      if (goes) order_[number] = {place(used, r) / at.k, rank[r], (eager >> rank[r] & 1) != 0 ? number - first : none};
     }
   }
 

@@ -91,6 +91,7 @@ exchange_request request_of(const peer_memory_ref& ref, const exchange_problem& 
   request.staging_bytes = staging_bytes;
   request.stages = stages;
   request.blocks = blocks;
+  request.is_eager = problem.groups == 1 && problem.row_bytes % sizeof(std::uint32_t) == 0;
   return request;
 }
 

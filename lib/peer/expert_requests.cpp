@@ -97,6 +97,7 @@ exchange_request call_parts::records() const {
 exchange_request call_parts::few_records() const {
   exchange_request made = records();
   made.blocks = 1;
+  made.is_eager = true;
   return made;
 }
 
@@ -147,6 +148,7 @@ exchange_request call_parts::places_of_rows() const {
   made.row_bytes = 4 * kernels::peer::place_words(sizes_.k);
   made.sent_rows = static_cast<std::uint32_t>(sizes_.arrivals);
   made.capacity = static_cast<std::uint32_t>(departures(sizes_, ranks()));
+  made.is_eager = true;
   return made;
 }
 

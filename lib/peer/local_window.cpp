@@ -37,6 +37,7 @@ result<void> local_window::exchange(kernels::peer::exchange_request request, std
                                     cudaStream_t stream) const {
   const peer_calls& calls = over_->calls();
   request.lacking = at_.lacking;
+  request.is_eager = false;  // no rank writes into the window of another
   if (const result<void> usable = over_->check(); !usable) return usable;
   TMAP_TRY_CUDA(calls.pack_parcels(image_, request, at_, stream));
   if (const result<void> carried = carry(at_.parcel_bytes(), stream); !carried) return carried;

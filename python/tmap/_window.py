@@ -50,7 +50,7 @@ class Window:
     GPU then. End it when no kernel of any rank uses it any more.
     """
 
-    HEADER_BYTES = 65536  # in front of each window, in the memory of `Group.from_pointers`
+    HEADER_BYTES = 262144  # in front of each window, in the memory of `Group.from_pointers`
     # The members of `ref`, for `numpy.frombuffer(window.ref, window.REF_DTYPE)`.
     REF_DTYPE = [("windows", "u8", 32), ("bytes", "u8"), ("rank", "u4"), ("ranks", "u4")]
 

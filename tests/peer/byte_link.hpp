@@ -34,6 +34,14 @@ struct byte_link : Link {
   void store_byte(std::uint64_t offset, std::uint32_t value) {
     this->machine_->store(this->thread_, byte_at(this->rank(), offset), value);
   }
+  std::uint32_t load_row_word(std::uint64_t offset) {
+    std::uint32_t word = 0;
+    for (std::uint32_t i = 0; i < 4; ++i) word |= load_byte(offset + i) << 8 * i;
+    return word;
+  }
+  void store_row_word(std::uint64_t offset, std::uint32_t value) {
+    for (std::uint32_t i = 0; i < 4; ++i) store_byte(offset + i, value >> 8 * i & 0xff);
+  }
   std::uint32_t load_byte(std::uint64_t offset) { return load_byte(this->rank(), offset); }
   std::uint32_t load_byte(std::uint32_t rank, std::uint64_t offset) {
     return this->machine_->load(this->thread_, byte_at(rank, offset));
@@ -46,7 +54,7 @@ struct byte_link : Link {
 
  private:
   static ranks::place byte_at(std::uint32_t rank, std::uint64_t offset) {
-    constexpr std::uint32_t words = 1 << 17;  // more than a window of a test has
+    constexpr std::uint32_t words = 1 << 18;  // more than a window of a test has
     return {rank, words + static_cast<std::uint32_t>(offset)};
   }
   ranks::place shared_byte(std::uint32_t offset) const { return this->machine_->shared(this->thread_, offset); }

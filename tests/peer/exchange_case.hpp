@@ -38,7 +38,23 @@ struct exchange_case {
   std::uint32_t out_skew{0};      ///< the same to where rows come
   std::uint32_t rows_gap{0};      ///< bytes between two rows that are sent
   std::uint32_t out_gap{0};       ///< the same of rows that come
+  std::uint64_t rows_room{4096};  ///< bytes of the rows that are sent
   std::uint64_t pair_bytes{512};  ///< the most from one rank to another, for links that carry parcels
+  bool is_eager{false};           ///< rows that are few come with the announcement
+  bool odd_ranks_pull{false};     ///< and let others pull theirs
+};
+
+/// Moves eager rows by the one thread of a block.
+template <class Link>
+struct lone_crew {
+  Link& link;
+
+  void send(const exchange_request& request, std::uint32_t call) {
+    kernels::peer::send_rows(link, request, call, {0, 1});
+  }
+  std::uint32_t take(const exchange_request& request, std::uint32_t call, std::uint64_t deadline) {
+    return kernels::peer::take_rows(link, request, call, deadline, {0, 1});
+  }
 };
 
 /// Returns counts that differ by call, rank and group; some are zero.
@@ -83,7 +99,7 @@ class exchange_body {
  private:
   // Offsets in the window. The canary follows the last row of `out`.
   static constexpr std::uint64_t splits = peer_header_bytes, out_splits = splits + 256;
-  static constexpr std::uint64_t rows = out_splits + 256, out = rows + 4096;
+  static constexpr std::uint64_t rows = out_splits + 256;
 
   peer_verdict run_call(Link& link, std::uint32_t call) const {
     if (block_ == 0) {
@@ -94,16 +110,18 @@ class exchange_body {
     if constexpr (requires { &Link::exchange_by_parcels; }) {
       return link.exchange_by_parcels(request(link.rank()), case_.pair_bytes, exchange_deadline);
     } else {
-      return kernels::peer::exchange(link, request(link.rank()), exchange_deadline);
+      lone_crew<Link> crew{link};
+      return kernels::peer::exchange(link, request(link.rank()), crew, exchange_deadline);
     }
   }
 
   std::uint32_t rows_step() const { return case_.row_bytes + case_.rows_gap; }
   std::uint32_t out_step() const { return case_.row_bytes + case_.out_gap; }
+  std::uint64_t out() const { return rows + case_.rows_room; }
   std::uint64_t rows_of(std::uint32_t rank) const {
     return case_.rows_skew == 0 ? rows : rows + case_.rows_skew + rank;
   }
-  std::uint64_t out_of(std::uint32_t rank) const { return case_.out_skew == 0 ? out : out + case_.out_skew + rank; }
+  std::uint64_t out_of(std::uint32_t rank) const { return case_.out_skew == 0 ? out() : out() + case_.out_skew + rank; }
 
   static void expect_in_window(Link& link, const peer_verdict& verdict) {
     const std::uint32_t word = link.load(link.rank(), offsetof(detail::peer::window_header, verdict));
@@ -116,6 +134,7 @@ class exchange_body {
     exchange_request made{rows_of(rank), splits,          out_of(rank),   out_splits,   case_.groups,
                           row_bytes,     case_.sent_rows, case_.capacity, case_.placed, staging,
                           case_.stages,  block_,          case_.blocks};
+    made.is_eager = case_.is_eager && !(case_.odd_ranks_pull && rank % 2 == 1);
     if (case_.rows_gap != 0) made.sent_pitch = rows_step();
     if (case_.out_gap != 0) made.out_pitch = out_step();
     return made;
@@ -163,7 +182,7 @@ class exchange_body {
       for (std::uint32_t group = 0; group < case_.groups; ++group) {
         const std::uint32_t count = case_.rows(call, me, to, group);
         link.store(me, splits + 4 * (to * case_.groups + group), count);
-        for (std::uint32_t row = 0; row < count && at < out; ++row, at += rows_step()) {
+        for (std::uint32_t row = 0; row < count && at < rows + case_.rows_room; ++row, at += rows_step()) {
           write_row(link, at, value(call, me, to, group, row));
         }
       }

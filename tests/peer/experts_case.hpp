@@ -54,6 +54,7 @@ struct experts_case {
   bool combines_otherwise{false};           ///< first with a shape that is not the dispatch's
   bool odd_ranks_have_many{false};          ///< so many tokens that each step is a kernel there
   bool is_awaited{false};                   ///< a thread of each rank waits for rows while they come
+  bool pulls_all{false};                    ///< also the records and places that might come with the announcement
   bool odd_ranks_announce_late{false};      ///< the fetch of rows; ranks that lack no room announce it early
 
   std::uint32_t threads_of(std::uint32_t rank) const { return odd_ranks_have_many && rank % 2 == 1 ? 0 : threads; }
@@ -65,6 +66,7 @@ struct experts_case {
 
 inline constexpr std::uint64_t experts_deadline = 100;
 inline constexpr std::uint32_t has_rows_at = 1 << 16;  ///< in shared memory, after stages and lists
+inline constexpr std::uint32_t call_at = has_rows_at + 4, late_at = has_rows_at + 8;
 inline constexpr std::uint32_t awaiting_thread = ~0u;  ///< of a rank: waits for rows
 inline constexpr std::uint32_t dispatched_shape = 7;
 inline constexpr std::uint32_t most_sorted = 8;  ///< ranks, and experts of a rank
@@ -179,7 +181,8 @@ class experts_body {
     return kernels::peer::fetch(link, request, pieces.data(), experts_deadline);
   }
   peer_verdict exchange(Link& link, const exchange_request& request, const exchange_request& next = {}) const {
-    return thread_ == 0 ? kernels::peer::exchange(link, request, experts_deadline, next) : peer_verdict{};
+    lone_crew<Link> crew{link};
+    return thread_ == 0 ? kernels::peer::exchange(link, request, crew, experts_deadline, next) : peer_verdict{};
   }
 
   void dispatch(Link& link, std::uint32_t call) const {
@@ -325,6 +328,7 @@ class experts_body {
     exchange_request made = request(in_.at.departing, 4 * kernels::peer::record_words(case_.k, 0),
                                     case_.tokens * case_.ranks, in_.at.arriving, case_.arrivals);
     made.salt = case_.odd_rank == rank ? 1 : 0;
+    made.is_eager = threads_ != 0 && !case_.pulls_all;
     made.splits = in_.at.departed;
     made.out_splits = in_.at.arrived;
     made.after = offsetof(detail::peer::window_header, verdict);
@@ -356,6 +360,7 @@ class experts_body {
         request(in_.at.sent_places, places, case_.arrivals, in_.at.returned_places, case_.tokens * case_.ranks);
     made.splits = in_.at.arrived;
     made.out_splits = in_.returned_splits;
+    made.is_eager = !case_.pulls_all;
     made.after = in_.outcome;
     made.after_shape = shape;
     return made;
@@ -395,7 +400,7 @@ class experts_body {
       const given_ids ids = choices(call, link.rank());
       const kernels::peer::preparation work{arrays(link), of(ids), records_of_one_block(link.rank()),
                                             rows_request(link).call, true};
-      preparing_block block{*this, link};
+      preparing_block block{*this, link, work};
       const kernels::peer::word_worker mine{{thread_, threads_}, {0, 1}};
       kernels::peer::prepare(link, work, {mine, true, mine}, block, experts_deadline);
     }
@@ -450,6 +455,7 @@ class experts_body {
   struct preparing_block {
     const experts_body& body;
     Link& link;
+    const kernels::peer::preparation& work;
 
     template <class RankOf>
     void by_rank(const RankOf& rank_of) const {
@@ -468,22 +474,38 @@ class experts_body {
     }
     kernels::peer::departing_record record(std::uint32_t i) const {
       const std::uint32_t token = link.load(link.rank(), word_at(at().token_of_record, i));
-      return {std::min(token, at().tokens - 1),
-              kernels::peer::rank_of_record(link, at().departed, i)};  // with a fault there may be none
+      const std::uint32_t rank = kernels::peer::rank_of_record(link, at().departed, i);
+      return {std::min(token, at().tokens - 1), rank, eager_number(i, rank)};  // with a fault there may be no token
+    }
+    std::uint32_t eager_number(std::uint32_t i, std::uint32_t rank) const {
+      if (rank >= link.ranks()) return kernels::peer::none;
+      std::uint32_t first = 0;
+      for (std::uint32_t r = 0; r < rank; ++r) first += link.load(link.rank(), word_at(at().departed, r));
+      const std::uint32_t count = link.load(link.rank(), word_at(at().departed, rank));
+      return work.has_eager_records(link.ranks(), count) ? i - first : kernels::peer::none;
     }
     void by_expert() const {
       if (body.thread_ == 0) body.sort_by_expert(link);
     }
-    void begin(bool has_work) const {
+    void begin(bool has_work, std::uint32_t call) const {
       link.store_shared(has_rows_at, has_work ? 1 : 0);
+      link.store_shared(call_at, call);
+      link.store_shared(late_at, kernels::peer::no_rank);
       link.sync();
     }
     bool await_begin() const {
       link.sync();
       return link.load_shared(has_rows_at) != 0;
     }
-    void end() const { link.sync(); }
-    void await_others() const { link.sync(); }
+    std::uint32_t call() const { return link.load_shared(call_at); }
+    void end(std::uint32_t late) const {
+      if (late != kernels::peer::no_rank) link.store_shared(late_at, late);
+      link.sync();
+    }
+    std::uint32_t await_others() const {
+      link.sync();
+      return link.load_shared(late_at);
+    }
     const expert_arrays& at() const { return body.in_.at; }
   };
   void sort_by_rank(Link& link) const {

@@ -101,7 +101,7 @@ struct take_relaxed : faulty_link {
   using faulty_link::faulty_link;
   [[nodiscard]] bool take(std::uint64_t first, std::uint32_t packets, std::uint32_t tag, std::uint32_t to,
                           std::uint64_t deadline, std::uint64_t unless = no_word) {
-    return poll_packets({at(rank(), first), packets, tag, deadline, shared(taken_at(to)), optional_at(unless)}, false);
+    return take_packets({at(rank(), first), packets, tag, deadline, optional_at(unless)}, to, false);
   }
 };
 
@@ -211,7 +211,7 @@ struct changed_slots : faulty_link {
 using unchecked_capacity = changed_slots<kernels::peer::slot::capacity, [](std::uint32_t) { return ~0u; }>;
 
 /// Announces that there is room for everything.
-using unchecked_room = changed_slots<kernels::peer::slot::refusals,
-                                     [](std::uint32_t bits) { return bits & ~kernels::peer::refusal::lacks_room; }>;
+using unchecked_room = changed_slots<kernels::peer::slot::flags,
+                                     [](std::uint32_t bits) { return bits & ~kernels::peer::slot_flag::lacks_room; }>;
 
 }  // namespace tmap::testing

@@ -8,6 +8,7 @@
 #include "kernels/peer/protocol_exchange.hpp"
 #include "kernels/peer/protocol_parcels.hpp"
 #include "peer/byte_link.hpp"
+#include "peer/exchange_case.hpp"
 
 namespace tmap::testing {
 
@@ -34,7 +35,8 @@ class parcel_link : public Base {
     this->end_kernel();
     kernels::peer::deliver_parcels(own, request, at_, request.block, request.blocks);
     this->end_kernel();
-    return kernels::peer::exchange(*this, request, deadline);
+    lone_crew<parcel_link> crew{*this};
+    return kernels::peer::exchange(*this, request, crew, deadline);
   }
 
   // Calls that may go to other ranks.

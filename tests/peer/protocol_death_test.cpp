@@ -24,6 +24,12 @@ exchange_case dying_case(std::uint32_t blocks) {
           .calls = 2,
           .rows = [](std::uint32_t call, std::uint32_t, std::uint32_t, std::uint32_t) { return 1 + call; }};
 }
+/// Rows of ranks 0 and 2 come with their announcements.
+exchange_case dying_eager_case(std::uint32_t blocks) {
+  exchange_case made = dying_case(blocks);
+  made.is_eager = made.odd_ranks_pull = true;
+  return made;
+}
 
 /// Expects of each living rank that all its calls ended, and after a fatal one with `broken` alone.
 verdict_check living_ranks_end(std::uint32_t calls, std::uint32_t dead) {
@@ -64,15 +70,20 @@ TEST(protocol_death, others_end_by_their_deadline) {
 TEST(protocol_death, others_end_by_their_deadline_with_several_blocks) {
   EXPECT_GT(die_at_each_step(exchange_program(dying_case(2), living_ranks_end(2, the_dying)), 4), 100u);
 }
+TEST(protocol_death, others_end_by_their_deadline_with_eager_rows) {
+  exchange_case eager = dying_eager_case(1);
+  EXPECT_GT(die_at_each_step(exchange_program(eager, living_ranks_end(2, the_dying)), 6), 100u);
+  eager.odd_ranks_pull = false;
+  EXPECT_GT(die_at_each_step(exchange_program(eager, living_ranks_end(2, the_dying)), 6), 100u);
+}
 
 /// A rank that gave up must leave its rows alone, since others may still pull them.
 TEST(protocol_death, deadlines_that_come_early_break_the_group_and_no_row) {
-  program hasty = exchange_program(dying_case(1), living_ranks_end(2, no_rank));
-  hasty.early_timeouts = 1;
-  expect_at_random(hasty, 1000);
-  hasty = exchange_program(dying_case(2), living_ranks_end(2, no_rank));
-  hasty.early_timeouts = 1;
-  expect_at_random(hasty, 1000);
+  for (const exchange_case& each : {dying_case(1), dying_case(2), dying_eager_case(1), dying_eager_case(2)}) {
+    program hasty = exchange_program(each, living_ranks_end(2, no_rank));
+    hasty.early_timeouts = 1;
+    expect_at_random(hasty, 1000);
+  }
 }
 
 }  // namespace

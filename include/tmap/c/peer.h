@@ -20,7 +20,7 @@ struct ncclComm;
 #define TMAP_MAX_GROUP_RANKS 32
 
 /// The bytes in front of the user's bytes in each window.
-#define TMAP_PEER_HEADER_BYTES UINT64_C(65536)
+#define TMAP_PEER_HEADER_BYTES UINT64_C(262144)
 
 /// A `tmap::peer_group`: one rank. Only one call at a time may use a group (`TMAP_GROUP_BUSY`);
 /// calls with different groups may run at once. Windows may outlive their group.

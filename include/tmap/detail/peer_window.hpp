@@ -8,6 +8,13 @@
 
 namespace tmap::detail::peer {
 
+/// Holds a word that comes with a tag, in a single access of 8 bytes: a packet for threads that each
+/// send one word. Its offset is a multiple of 8.
+struct tagged_word {
+  std::uint32_t word;
+  std::uint32_t tag;
+};
+
 /// Is all zeros when the group is made. Counters run for ever and are compared with wrap-around.
 struct window_header {
   // Signals. Rank s alone raises word s, so that a time-out names the rank that did not come.
@@ -32,6 +39,9 @@ struct window_header {
 
   // Two slots for each source, for calls in turn, and its counts (protocol_announce.hpp).
   alignas(16) std::uint32_t announcements[16184];
+
+  // The rows of each source that come with its announcement (eager_area.hpp).
+  tagged_word eager[24576];
 };
 static_assert(sizeof(window_header) == peer_header_bytes);
 static_assert(std::is_trivial_v<window_header> && std::is_standard_layout_v<window_header>);

@@ -24,6 +24,7 @@ class peer_link {
   static constexpr std::uint64_t no_word = ~std::uint64_t{0};
 
   using packet = tmap::detail::peer::packet;
+  using tagged_word = tmap::detail::peer::tagged_word;
 
   /// Puts need shared memory, a multiple of 16. Gets also need a barrier for each set that is
   /// used, at most 32. `init(1)` has made them ready, no phase has passed, and no other thread uses
@@ -131,6 +132,41 @@ class peer_link {
       return all & has_come(0, acquires ? ptx::ld_acquire_sys(sent) : ptx::ld_relaxed_sys(sent));
     };
     return detail::poll(look, deadline, unless == no_word ? nullptr : word(rank(), unless));
+  }
+  /// Sends a word. It carries nothing else.
+  __device__ void send_word(std::uint32_t rank, std::uint64_t offset, const tagged_word& given) const {
+    ptx::st_relaxed_sys(reinterpret_cast<uint2*>(at(rank, offset)), uint2{given.word, given.tag});
+  }
+  /// Looks once whether a word with a tag is there. If not, it returns another tag.
+  [[nodiscard]] __device__ tagged_word look_for(std::uint64_t offset, std::uint32_t) const {
+    const uint2 found = ptx::ld_relaxed_sys(reinterpret_cast<const uint2*>(at(rank(), offset)));
+    return {found.x, found.y};
+  }
+  /// Waits for a word with a tag in the own window, or until the word `unless` of it is not zero.
+  /// Then it returns another tag.
+  [[nodiscard]] __device__ tagged_word wait_for(std::uint64_t offset, std::uint32_t tag, std::uint64_t deadline,
+                                                std::uint64_t unless = no_word) const {
+    tagged_word found{};
+    const auto look = [&](bool) {
+      found = look_for(offset, tag);
+      return found.tag == tag;
+    };
+    static_cast<void>(detail::poll(look, deadline, unless == no_word ? nullptr : word(rank(), unless)));
+    return found;
+  }
+  /// Loads and stores a word of a row, at any byte of a window.
+  [[nodiscard]] __device__ std::uint32_t load_row_word(std::uint64_t offset) const {
+    const unsigned char* const from = at(rank(), offset);
+    if (offset % sizeof(std::uint32_t) == 0) return *reinterpret_cast<const std::uint32_t*>(from);
+    return from[0] | from[1] << 8 | from[2] << 16 | std::uint32_t{from[3]} << 24;
+  }
+  __device__ void store_row_word(std::uint64_t offset, std::uint32_t value) const {
+    unsigned char* const to = at(rank(), offset);
+    if (offset % sizeof(std::uint32_t) == 0) {
+      *reinterpret_cast<std::uint32_t*>(to) = value;
+      return;
+    }
+    for (std::uint32_t i = 0; i < sizeof(value); ++i) to[i] = static_cast<unsigned char>(value >> 8 * i);
   }
   /// Looks at a signal of the own window once, and learns nothing else. The thread goes on until it
   /// uses the result.

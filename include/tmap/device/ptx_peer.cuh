@@ -46,6 +46,24 @@ __device__ inline uint4 ld_relaxed_sys(const uint4* global) {
   return value;
 }
 
+// st.relaxed.sys.global.b64 [a], b;                               PTX ISA 9.7.9.12, sm_70
+__device__ inline void st_relaxed_sys(uint2* global, const uint2& value) {
+  asm volatile("{\n\t.reg .b64 all;\n\tmov.b64 all, {%1, %2};\n\tst.relaxed.sys.global.b64 [%0], all;\n\t}"
+               :
+               : "l"(__cvta_generic_to_global(global)), "r"(value.x), "r"(value.y)
+               : "memory");
+}
+
+// ld.relaxed.sys.global.b64 d, [a];                               PTX ISA 9.7.9.8, sm_70
+__device__ inline uint2 ld_relaxed_sys(const uint2* global) {
+  uint2 value;
+  asm volatile("{\n\t.reg .b64 all;\n\tld.relaxed.sys.global.b64 all, [%2];\n\tmov.b64 {%0, %1}, all;\n\t}"
+               : "=r"(value.x), "=r"(value.y)
+               : "l"(__cvta_generic_to_global(global))
+               : "memory");
+  return value;
+}
+
 // ld.acquire.sys.global.b128 d, [a];                              PTX ISA 9.7.9.8, sm_70
 __device__ inline uint4 ld_acquire_sys(const uint4* global) {
   uint4 value;

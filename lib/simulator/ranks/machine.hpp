@@ -22,6 +22,7 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <span>
 #include <string>
 #include <unordered_set>
 #include <vector>
@@ -53,8 +54,8 @@ struct awaited_packets {
   std::uint32_t count;
   std::uint32_t tag;
   std::uint64_t deadline;
-  place to;                     ///< shared memory that gets them
   std::optional<place> unless;  ///< a counter that ends the polling once it is raised
+  std::uint32_t words{detail::peer::packet_words};  ///< of a packet, before its tag
 };
 
 /// Names what a reduction carries to those that acquire it.
@@ -92,9 +93,11 @@ class machine {
 
   void reduce(std::uint32_t me, place signal, std::uint32_t by, announced what);
   bool poll(std::uint32_t me, const awaited& given, bool is_acquire);
-  void store_packet(std::uint32_t me, place to, const detail::peer::packet& given);
-  void keep_packet(std::uint32_t me, place to, const detail::peer::packet& given);
-  bool poll_packets(std::uint32_t me, const awaited_packets& given, bool is_acquire);
+  /// Stores words and their tag, which comes last.
+  void store_packet(std::uint32_t me, place to, std::span<const std::uint32_t> words, std::uint32_t tag);
+  void keep(std::uint32_t me, place to, std::uint32_t value);
+  /// Returns the words of all packets with their tags, or none if it polled in vain.
+  std::vector<std::uint32_t> poll_packets(std::uint32_t me, const awaited_packets& given, bool is_acquire);
 
   void fence_acq_rel(std::uint32_t me);
   void fence_proxy_async(std::uint32_t me);
@@ -137,7 +140,6 @@ class machine {
   position find_tagged(std::uint32_t me, location at, std::uint32_t tag) const;
   std::vector<location> words_of(const awaited_packets& given);
   bool misses_one(std::uint32_t me, const std::vector<location>& words, std::uint32_t tag);
-  void keep(std::uint32_t me, location at, std::uint32_t value);
   position oldest_generic(const thread_state& me, location at) const;
   std::uint32_t read(location at, position oldest);
   position write_after(location at, position oldest, write what);

@@ -3,7 +3,9 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <utility>
+#include <vector>
 
 #include "lib/simulator/ranks/machine.hpp"
 
@@ -73,15 +75,27 @@ class model_link {
     raise_released(rank_of_address(address), offset_of_address(address), by);
   }
   void send(std::uint32_t rank, std::uint64_t offset, const detail::peer::packet& given) {
-    machine_->store_packet(thread_, at(rank, offset), given);
+    machine_->store_packet(thread_, at(rank, offset), given.words, given.tag);
   }
-  void keep(std::uint32_t i, const detail::peer::packet& given) {
-    machine_->keep_packet(thread_, shared(taken_at(i)), given);
+  void send_word(std::uint32_t rank, std::uint64_t offset, const detail::peer::tagged_word& given) {
+    machine_->store_packet(thread_, at(rank, offset), {&given.word, 1}, given.tag);
   }
+  void keep(std::uint32_t i, const detail::peer::packet& given) { keep_words(i, given.words); }
   [[nodiscard]] bool take(std::uint64_t first, std::uint32_t packets, std::uint32_t tag, std::uint32_t to,
                           std::uint64_t deadline, std::uint64_t unless = no_word) {
-    return poll_packets({at(rank_, first), packets, tag, deadline, shared(taken_at(to)), optional_at(unless)}, true);
+    return take_packets({at(rank_, first), packets, tag, deadline, optional_at(unless)}, to, true);
   }
+  [[nodiscard]] detail::peer::tagged_word look_for(std::uint64_t offset, std::uint32_t tag) {
+    return wait_for(offset, tag, 0);
+  }
+  [[nodiscard]] detail::peer::tagged_word wait_for(std::uint64_t offset, std::uint32_t tag, std::uint64_t deadline,
+                                                   std::uint64_t unless = no_word) {
+    const awaited_packets given{at(rank_, offset), 1, tag, deadline, optional_at(unless), 1};
+    const std::vector<std::uint32_t> found = machine_->poll_packets(thread_, given, false);
+    return found.empty() ? detail::peer::tagged_word{0, 0} : detail::peer::tagged_word{found[0], found[1]};
+  }
+  [[nodiscard]] std::uint32_t load_row_word(std::uint64_t offset) { return load(rank_, offset); }
+  void store_row_word(std::uint64_t offset, std::uint32_t value) { store(rank_, offset, value); }
   [[nodiscard]] std::uint32_t taken(std::uint32_t offset) { return load_shared(taken_at(0) + offset); }
   [[nodiscard]] std::uint32_t look(std::uint64_t signal) { return poll(signal, 1, 0, no_word, false) ? 1 : 0; }
   [[nodiscard]] bool wait(std::uint64_t signal, std::uint32_t value, std::uint64_t deadline,
@@ -111,8 +125,18 @@ class model_link {
   bool poll(std::uint64_t signal, std::uint32_t value, std::uint64_t deadline, std::uint64_t unless, bool is_acquire) {
     return machine_->poll(thread_, {at(rank_, signal), value, deadline, optional_at(unless)}, is_acquire);
   }
-  bool poll_packets(const awaited_packets& given, bool is_acquire) {
-    return machine_->poll_packets(thread_, given, is_acquire);
+  /// Lets the block take packets as number `to` and the next.
+  bool take_packets(const awaited_packets& given, std::uint32_t to, bool is_acquire) {
+    const std::vector<std::uint32_t> found = machine_->poll_packets(thread_, given, is_acquire);
+    keep_words(to, found);
+    return !found.empty();
+  }
+  void keep_words(std::uint32_t i, std::span<const std::uint32_t> words) {
+    place to = shared(taken_at(i));
+    for (const std::uint32_t word : words) {
+      machine_->keep(thread_, to, word);
+      ++to.word;
+    }
   }
   std::optional<place> optional_at(std::uint64_t offset) const {
     return offset == no_word ? std::nullopt : std::optional{at(rank_, offset)};

@@ -7,31 +7,26 @@
 
 namespace tmap::ranks {
 
-/// st.relaxed.sys.b128 (9.7.9.12): a single access, so each word comes with the tag. It carries the
-/// view at the thread's last fence (8.8).
-void machine::store_packet(std::uint32_t me, place to, const detail::peer::packet& given) {
+/// st.relaxed.sys.b128 or b64 (9.7.9.12): a single access, so each word comes with the tag. It
+/// carries the view at the thread's last fence (8.8).
+void machine::store_packet(std::uint32_t me, place to, std::span<const std::uint32_t> words, std::uint32_t tag) {
   scheduler_.step(me);
   thread_state& self = threads_[me];
-  for (std::uint32_t i = 0; i <= detail::peer::packet_words; ++i) {
+  for (std::uint32_t i = 0; i <= words.size(); ++i) {
     const location at = memory_.at({to.space, to.word + i});
-    const std::uint32_t value = i < detail::peer::packet_words ? given.words[i] : given.tag;
-    const write next{value, false, true, self.fenced, given.tag};
+    const std::uint32_t value = i < words.size() ? words[i] : tag;
+    const write next{value, false, true, self.fenced, tag};
     self.generic.raise(at, write_after(at, oldest_generic(self, at), next));
     note(me, "packet to", {to.space, to.word + i}, value);
   }
 }
 
 /// st.shared that is no step of its own, since it concerns the block alone.
-void machine::keep(std::uint32_t me, location at, std::uint32_t value) {
+void machine::keep(std::uint32_t me, place to, std::uint32_t value) {
+  const location at = memory_.at(to);
   const position end = memory_.count(at);
   insert(at, end, {value});
   threads_[me].generic.raise(at, end);
-}
-
-void machine::keep_packet(std::uint32_t me, place to, const detail::peer::packet& given) {
-  for (std::uint32_t i = 0; i < detail::peer::packet_words; ++i) {
-    keep(me, memory_.at({to.space, to.word + i}), given.words[i]);
-  }
 }
 
 /// Returns the oldest write with a tag that a thread may read; `count` if there is none yet.
@@ -42,9 +37,8 @@ position machine::find_tagged(std::uint32_t me, location at, std::uint32_t tag) 
 }
 
 std::vector<location> machine::words_of(const awaited_packets& given) {
-  constexpr std::uint32_t words_of_one = sizeof(detail::peer::packet) / detail::peer::word_bytes;
   std::vector<location> words;
-  for (std::uint32_t i = 0; i < given.count * words_of_one; ++i) {
+  for (std::uint32_t i = 0; i < given.count * (given.words + 1); ++i) {
     words.push_back(memory_.at({given.first.space, given.first.word + i}));
   }
   return words;
@@ -62,10 +56,10 @@ bool machine::misses_one(std::uint32_t me, const std::vector<location>& words, s
   return misses;
 }
 
-/// Polls by ld.relaxed.sys.b128 until all packets have the tag, and reads the first one by
-/// ld.acquire.sys.b128 (8.8). All packets carry the same view. What was read goes to shared memory.
-/// If a packet is overwritten before a look at it, the thread may miss it for ever.
-bool machine::poll_packets(std::uint32_t me, const awaited_packets& given, bool is_acquire) {
+/// Polls by ld.relaxed.sys.b128 or b64 until all packets have the tag. An acquire reads the first
+/// one by ld.acquire.sys (8.8). All packets carry the same view. If a packet is overwritten before a
+/// look at it, the thread may miss it for ever.
+std::vector<std::uint32_t> machine::poll_packets(std::uint32_t me, const awaited_packets& given, bool is_acquire) {
   const std::vector<location> words = words_of(given);
   const location off = memory_.at(given.unless.value_or(given.first));
   const auto have_come = [&] {
@@ -81,16 +75,14 @@ bool machine::poll_packets(std::uint32_t me, const awaited_packets& given, bool 
   if (!is_late && misses_one(me, words, given.tag)) is_late = !wait();
   const bool is_vain = is_late || (is_off() && ends_early(me, off, have_come()));
   note(me, is_vain ? "waited in vain for packets" : "took packets", given.first, given.tag);
-  if (is_vain) return false;
-  for (std::uint32_t i = 0; i < words.size(); ++i) {
-    const location to = memory_.at({given.to.space, given.to.word + i});
-    keep(me, to, memory_.writes(words[i])[find_tagged(me, words[i], given.tag)].value);
-  }
+  if (is_vain) return {};
+  std::vector<std::uint32_t> found;
+  for (const location at : words) found.push_back(memory_.writes(at)[find_tagged(me, at, given.tag)].value);
   if (is_acquire) {
     const view released = memory_.writes(words.front())[find_tagged(me, words.front(), given.tag)].released;
     threads_[me].generic.join(released);
   }
-  return true;
+  return found;
 }
 
 }  // namespace tmap::ranks

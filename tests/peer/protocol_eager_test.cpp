@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs exchanges over the model whose rows come with the announcement: every execution of the
+// smallest, random executions of others, and with a fault each that the model must see.
+#include <gtest/gtest.h>
+
+#include <cstdint>
+
+#include "peer/byte_link.hpp"
+#include "peer/exchange_case.hpp"
+#include "peer/explored.hpp"
+#include "peer/faulty_links.hpp"
+
+namespace tmap::testing {
+namespace {
+
+using detail::peer::tagged_word;
+
+/// Each rank sends to the others, and more in the second call.
+exchange_case two_eager_calls() {
+  exchange_case made = two_calls();
+  made.row_bytes = 8;
+  made.is_eager = true;
+  return made;
+}
+
+exchange_case three_eager_ranks() {
+  exchange_case made = three_ranks();
+  made.groups = 1;
+  made.is_eager = true;
+  return made;
+}
+
+/// Fails if a rank reads rows of another one.
+struct pulls_nothing : faulty_link {
+  using faulty_link::faulty_link;
+  void get(std::uint32_t, std::uint32_t, std::uint64_t, std::uint32_t, std::uint32_t) {
+    expect(false, "nothing is pulled");
+  }
+};
+
+TEST(protocol_eager, the_smallest_exchange_holds_in_every_execution) {
+  exchange_case smallest;
+  smallest.row_bytes = 8;
+  smallest.stages = 1;
+  smallest.is_eager = true;
+  smallest.rows = [](std::uint32_t, std::uint32_t from, std::uint32_t, std::uint32_t) { return from == 0 ? 1u : 0u; };
+  smallest.sent_rows = 2;
+  expect_always(exchange_program<pulls_nothing>(smallest));
+}
+
+TEST(protocol_eager, replays_with_other_sizes_hold) {
+  expect_at_random(exchange_program<pulls_nothing>(three_eager_ranks()), 200);
+}
+
+TEST(protocol_eager, ranks_that_send_rows_hold_with_those_that_let_them_be_pulled) {
+  exchange_case mixed = three_eager_ranks();
+  mixed.odd_ranks_pull = true;
+  mixed.blocks = 2;
+  expect_at_random(exchange_program(mixed), 200);
+}
+
+TEST(protocol_eager, rows_are_pulled_from_the_first_one_that_is_too_many) {
+  exchange_case many = two_eager_calls();
+  many.row_bytes = kernels::peer::most_eager_bytes / 2;
+  many.rows = [](std::uint32_t call, std::uint32_t from, std::uint32_t to, std::uint32_t) {
+    return from == to ? 0 : 2 + call;
+  };
+  many.sent_rows = many.capacity = 3;
+  many.rows_room = 65536;
+  expect_at_random(exchange_program(many), 3);
+  many.calls = 1;
+  expect_at_random(exchange_program<pulls_nothing>(many), 3);
+}
+
+TEST(protocol_eager, rows_at_any_byte_hold) {
+  exchange_case skewed = two_eager_calls();
+  skewed.row_bytes = 12;
+  skewed.staging_bytes = 48;
+  skewed.rows_skew = 3;
+  skewed.out_skew = 6;
+  expect_at_random(exchange_program<byte_link<>>(skewed), 50);
+  skewed.rows_gap = 5;
+  skewed.out_gap = 2;
+  expect_at_random(exchange_program<byte_link<>>(skewed), 50);
+}
+
+TEST(protocol_eager, too_many_rows_are_named_to_all_and_nothing_moves) {
+  exchange_case full = three_eager_ranks();
+  full.capacity = 2;
+  full.rows = [](std::uint32_t, std::uint32_t, std::uint32_t to, std::uint32_t) { return to == 1 ? 1u : 0u; };
+  expect_at_random(exchange_program<pulls_nothing>(full, all_calls(peer_status::overflow, 1)), 200);
+  full.capacity = 16;
+  full.sent_rows = 2;
+  full.rows = [](std::uint32_t, std::uint32_t from, std::uint32_t, std::uint32_t) { return from == 1 ? 1u : 0u; };
+  expect_at_random(exchange_program<pulls_nothing>(full, all_calls(peer_status::bad_counts, 1)), 200);
+}
+
+// Seeded faults.
+
+template <class Link>
+void expect_eager_fault(const std::string& why) {
+  expect_failure_at_random(exchange_program<Link>(two_eager_calls()), why);
+}
+
+/// Takes the word that is there for that of the call.
+struct any_word : faulty_link {
+  using faulty_link::faulty_link;
+  tagged_word look_for(std::uint64_t offset, std::uint32_t tag) { return {load(rank(), offset), tag}; }
+};
+TEST(protocol_eager_faults, a_word_of_another_call_is_seen) {
+  expect_eager_fault<any_word>("row is right");
+}
+
+/// Looks once for each word, and takes what it finds.
+struct without_waiting_for_words : faulty_link {
+  using faulty_link::faulty_link;
+  tagged_word wait_for(std::uint64_t offset, std::uint32_t tag, std::uint64_t, std::uint64_t = no_word) {
+    return {load(rank(), offset), tag};
+  }
+};
+TEST(protocol_eager_faults, a_missing_wait_for_words_is_seen) {
+  expect_eager_fault<without_waiting_for_words>("row is right");
+}
+
+TEST(protocol_eager_faults, a_missing_credit_is_seen) {
+  expect_eager_fault<without_credit>("");
+}
+TEST(protocol_eager_faults, an_epoch_not_raised_is_seen) {
+  expect_eager_fault<epoch_not_raised<offsetof(window_header, exchanges)>>("");
+}
+
+/// Sends words to the rank after the one that they are for.
+struct words_for_the_next_rank : faulty_link {
+  using faulty_link::faulty_link;
+  void send_word(std::uint32_t to, std::uint64_t offset, const tagged_word& given) {
+    faulty_link::send_word((to + 1) % ranks(), offset, given);
+  }
+};
+TEST(protocol_eager_faults, words_for_another_rank_are_seen) {
+  expect_eager_fault<words_for_the_next_rank>("");
+}
+
+/// Announces that no rows come with the announcement.
+using unannounced = changed_slots<kernels::peer::slot::flags,
+                                  [](std::uint32_t bits) { return bits & ~kernels::peer::slot_flag::is_eager; }>;
+TEST(protocol_eager_faults, rows_that_are_pulled_without_a_fence_are_seen) {
+  expect_eager_fault<unannounced>("row is right");
+}
+
+/// Leaves a word out, which a rank then waits for.
+struct lost_word : faulty_link {
+  using faulty_link::faulty_link;
+  void send_word(std::uint32_t to, std::uint64_t offset, const tagged_word& given) {
+    if (offset != kernels::peer::eager_word_at(ranks(), rank(), 1)) faulty_link::send_word(to, offset, given);
+  }
+};
+TEST(protocol_eager_faults, a_word_that_does_not_come_breaks_the_group) {
+  const auto all_fatal = [](const verdict_lists& verdicts) -> std::string {
+    std::uint32_t timeouts = 0;
+    for (const auto& of_rank : verdicts) {
+      for (const peer_verdict& each : of_rank) {
+        if (!detail::peer::is_fatal(each.status)) return "a rank went on";
+        timeouts += each.status == peer_status::timeout && each.step == protocol_step::announcement;
+      }
+    }
+    return timeouts > 0 ? "" : "nobody waited in vain";
+  };
+  expect_at_random(exchange_program<lost_word>(two_eager_calls(), all_fatal), 100);
+}
+
+}  // namespace
+}  // namespace tmap::testing
