@@ -244,8 +244,8 @@ class slot_sender {
 };
 
 /// Sends a slot to every rank. Its packets need no signal. They carry what this rank wrote before,
-/// if somebody pulls it. `moves.send` sends the rows that need no pull, and `moves.next` returns the
-/// call after this one if it is announced together with it.
+/// if somebody pulls it. `moves.send` sends eager rows. `moves.next` returns the call after this
+/// one if it is announced together with it.
 template <class Link, class Moves>
 [[nodiscard]] TMAP_HOST_DEVICE peer_verdict announce(Link& link, const exchange_request& request, const Moves& moves,
                                                      std::uint32_t call, std::uint64_t deadline) {

@@ -119,8 +119,8 @@ TMAP_HOST_DEVICE inline const exchange_request* announced(const exchange_request
   return next.is_announced ? &next : nullptr;
 }
 
-/// Is what moves of a call have in common that announces no other one, has no eager rows, and counts
-/// nothing.
+/// Is what moves of a call have in common that announces no other one, has no eager rows, and
+/// counts nothing.
 struct lone_moves {
   TMAP_HOST_DEVICE const exchange_request* next() const { return nullptr; }
   TMAP_HOST_DEVICE void send(std::uint32_t) const {}

@@ -162,8 +162,8 @@ TMAP_HOST_DEVICE void exchange_records(Link& link, const preparation& work, cons
 /// threads of the block call it. `block` sorts by all of its threads: `by_rank` those choices that
 /// begin a record, and then `records` and `record` return their order, and `by_expert` those that
 /// came, as `moe::route` does. Its `begin` ends `await_begin` in the other threads that take
-/// records, and gives them the `call`. Their `end` ends its `await_others`, which returns a rank that
-/// one of them gave, or `no_rank`.
+/// records, and gives them the `call`. Their `end` ends its `await_others`, which returns a rank
+/// that one of them gave, or `no_rank`.
 template <class Link, class Block>
 TMAP_HOST_DEVICE void prepare(Link& link, const preparation& work, const preparing_thread& mine, Block& block,
                               std::uint64_t deadline) {

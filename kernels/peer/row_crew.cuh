@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Moves what bulk copies cannot move, by the threads of a block that run no protocol: eager rows, and
-// rows at addresses of any alignment.
+// Moves what bulk copies cannot move, by the threads of a block that run no protocol: eager rows,
+// and rows at addresses of any alignment.
 
 #include <tmap/device/peer_link.cuh>
 #include <tmap/device/warp.cuh>

@@ -31,8 +31,8 @@ struct word_worker {
 
 /// Moves words of this worker's share of so many items. `load(i)` of the field returns the word of
 /// an item, and `use(i, word)` takes it. Words of several items are loaded before the first one is
-/// used, so that they wait together. Lanes that took different branches for each item would wait for
-/// each other: a field has none.
+/// used, so that they wait together. Lanes that took different branches for each item would wait
+/// for each other: a field has none.
 template <class Field>
 TMAP_HOST_DEVICE void share_field(const worker& mine, std::uint32_t items, Field& field) {
   constexpr std::uint32_t at_once = 5;

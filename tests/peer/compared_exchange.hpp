@@ -167,6 +167,8 @@ inline std::vector<parcel_case> cases_for(std::uint32_t ranks) {
           {.ranks = ranks, .row_bytes = 80, .rows_gap = 16, .out_gap = 48, .blocks = 8},
           {.ranks = ranks, .row_bytes = 80, .out_gap = 48, .placed = row_placement::rank_major},
           {.ranks = ranks, .row_bytes = 9001, .groups = 1, .most_rows = 4, .rows_skew = 1, .out_skew = 4},
+          {.ranks = ranks, .row_bytes = 12, .groups = 1, .most_rows = 99, .rows_skew = 1, .out_skew = 3, .out_gap = 5},
+          {.ranks = ranks, .row_bytes = 400, .groups = 1, .most_rows = 90},
           {.ranks = ranks, .row_bytes = 16, .groups = 37, .most_rows = 60}};
 }
 

@@ -100,6 +100,30 @@ class exchange_on_gpus : public ranks_on_gpus {
     }
   }
 
+  /// Runs the same graphs again and again, with other rows.
+  void replay(std::uint32_t calls) const {
+    std::vector<cudaGraphExec_t> graphs(count());
+    for (std::uint32_t rank = 0; rank < count(); ++rank) {
+      const rank_on_gpu& at = on(rank);
+      cudaGraph_t graph{};
+      TMAP_ASSERT_CUDA(cudaStreamBeginCapture(at.stream->get(), cudaStreamCaptureModeGlobal));
+      exchange(rank, problem(rank));
+      TMAP_ASSERT_OK(await_pulls_async(at.window, at.stream->ref(), patience));
+      TMAP_ASSERT_CUDA(cudaStreamEndCapture(at.stream->get(), &graph));
+      TMAP_ASSERT_CUDA(cudaGraphInstantiate(&graphs[rank], graph, 0));
+      TMAP_ASSERT_CUDA(cudaGraphDestroy(graph));
+    }
+    for (std::uint32_t call = 0; call < calls; ++call) {
+      for (std::uint32_t rank = 0; rank < count(); ++rank) {
+        write(rank, call);
+        TMAP_ASSERT_CUDA(cudaGraphLaunch(graphs[rank], on(rank).stream->get()));
+      }
+      for (std::uint32_t rank = 0; rank < count(); ++rank) expect_ok(rank);
+      for (std::uint32_t rank = 0; rank < count(); ++rank) expect_rows(rank, call);
+    }
+    for (const cudaGraphExec_t graph : graphs) EXPECT_EQ(cudaGraphExecDestroy(graph), cudaSuccess);
+  }
+
   std::uint32_t groups_{3};
   std::uint32_t row_bytes_{1040};
   std::uint32_t blocks_{4};
@@ -153,26 +177,16 @@ TEST_P(exchange_on_gpus, barriers_come_as_often_as_called) {
 }
 
 TEST_P(exchange_on_gpus, a_graph_is_replayed_with_other_sizes) {
-  std::vector<cudaGraphExec_t> graphs(count());
-  for (std::uint32_t rank = 0; rank < count(); ++rank) {
-    const rank_on_gpu& at = on(rank);
-    cudaGraph_t graph{};
-    TMAP_ASSERT_CUDA(cudaStreamBeginCapture(at.stream->get(), cudaStreamCaptureModeGlobal));
-    exchange(rank, problem(rank));
-    TMAP_ASSERT_OK(await_pulls_async(at.window, at.stream->ref(), patience));
-    TMAP_ASSERT_CUDA(cudaStreamEndCapture(at.stream->get(), &graph));
-    TMAP_ASSERT_CUDA(cudaGraphInstantiate(&graphs[rank], graph, 0));
-    TMAP_ASSERT_CUDA(cudaGraphDestroy(graph));
-  }
-  for (std::uint32_t call = 0; call < 20; ++call) {
-    for (std::uint32_t rank = 0; rank < count(); ++rank) {
-      write(rank, call);
-      TMAP_ASSERT_CUDA(cudaGraphLaunch(graphs[rank], on(rank).stream->get()));
-    }
-    for (std::uint32_t rank = 0; rank < count(); ++rank) expect_ok(rank);
-    for (std::uint32_t rank = 0; rank < count(); ++rank) expect_rows(rank, call);
-  }
-  for (const cudaGraphExec_t graph : graphs) EXPECT_EQ(cudaGraphExecDestroy(graph), cudaSuccess);
+  replay(20);
+}
+
+/// Rows of a rank that have more bytes are pulled, so both ways take turns.
+TEST_P(exchange_on_gpus, few_rows_of_one_group_come_with_the_announcement) {
+  groups_ = 1;
+  run_calls(6);
+  replay(20);
+  row_bytes_ = 12;
+  run_calls(6);
 }
 
 TEST_P(exchange_on_gpus, too_many_rows_move_nothing_and_the_group_goes_on) {

@@ -184,6 +184,28 @@ struct off_by_one_row : faulty_link {
   }
 };
 
+/// Takes the word that is there for that of the call.
+struct any_word : faulty_link {
+  using faulty_link::faulty_link;
+  detail::peer::tagged_word look_for(std::uint64_t offset, std::uint32_t tag) { return {load(rank(), offset), tag}; }
+};
+
+/// Looks once for each word, and takes what it finds.
+struct without_waiting_for_words : faulty_link {
+  using faulty_link::faulty_link;
+  detail::peer::tagged_word wait_for(std::uint64_t offset, std::uint32_t tag, std::uint64_t, std::uint64_t = no_word) {
+    return {load(rank(), offset), tag};
+  }
+};
+
+/// Sends words to the rank after the one that they are for.
+struct words_for_the_next_rank : faulty_link {
+  using faulty_link::faulty_link;
+  void send_word(std::uint32_t to, std::uint64_t offset, const detail::peer::tagged_word& given) {
+    faulty_link::send_word((to + 1) % ranks(), offset, given);
+  }
+};
+
 /// Changes one word of each slot in a header. `Change` takes and returns its value.
 template <std::uint32_t number, auto change>
 struct changed_slots : faulty_link {

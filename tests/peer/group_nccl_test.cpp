@@ -57,7 +57,7 @@ TEST_F(group_over_nccl, knows_its_rank_and_where_each_window_lies) {
 TEST_F(group_over_nccl, sizes_are_compared_before_windows_are_opened_without_flags) {
   result<peer_group> group = adopt();
   const result<peer_memory> memory = group->allocate(1000);
-  EXPECT_THAT(machine.done, ElementsAre("gather 1000", "open window of 69632, flags 0", "gather 1"));
+  EXPECT_THAT(machine.done, ElementsAre("gather 1000", "open window of 266240, flags 0", "gather 1"));
 }
 
 TEST_F(group_over_nccl, headers_are_zero_before_another_rank_can_know) {

@@ -144,6 +144,12 @@ __global__ void store_then_send(WINDOW, std::uint32_t value) {
   link.send(2, data + 16, {{value, value, value}, 1});
 }
 
+__global__ void take_word_then_send_word(WINDOW, std::uint32_t tag) {
+  const device::peer_link link(window);
+  const device::peer_link::tagged_word found = link.look_for(data, tag);
+  link.send_word(1, data + 16, {found.word, tag});
+}
+
 __global__ void take_then_load(WINDOW, std::uint32_t* seen, std::uint64_t deadline) {
   __shared__ device::peer_link::packet taken[2];
   const device::peer_link link(window, nullptr, nullptr, taken);

@@ -13,8 +13,6 @@
 namespace tmap::testing {
 namespace {
 
-using detail::peer::tagged_word;
-
 /// Each rank sends to the others, and more in the second call.
 exchange_case two_eager_calls() {
   exchange_case made = two_calls();
@@ -102,22 +100,10 @@ void expect_eager_fault(const std::string& why) {
   expect_failure_at_random(exchange_program<Link>(two_eager_calls()), why);
 }
 
-/// Takes the word that is there for that of the call.
-struct any_word : faulty_link {
-  using faulty_link::faulty_link;
-  tagged_word look_for(std::uint64_t offset, std::uint32_t tag) { return {load(rank(), offset), tag}; }
-};
 TEST(protocol_eager_faults, a_word_of_another_call_is_seen) {
   expect_eager_fault<any_word>("row is right");
 }
 
-/// Looks once for each word, and takes what it finds.
-struct without_waiting_for_words : faulty_link {
-  using faulty_link::faulty_link;
-  tagged_word wait_for(std::uint64_t offset, std::uint32_t tag, std::uint64_t, std::uint64_t = no_word) {
-    return {load(rank(), offset), tag};
-  }
-};
 TEST(protocol_eager_faults, a_missing_wait_for_words_is_seen) {
   expect_eager_fault<without_waiting_for_words>("row is right");
 }
@@ -129,13 +115,6 @@ TEST(protocol_eager_faults, an_epoch_not_raised_is_seen) {
   expect_eager_fault<epoch_not_raised<offsetof(window_header, exchanges)>>("");
 }
 
-/// Sends words to the rank after the one that they are for.
-struct words_for_the_next_rank : faulty_link {
-  using faulty_link::faulty_link;
-  void send_word(std::uint32_t to, std::uint64_t offset, const tagged_word& given) {
-    faulty_link::send_word((to + 1) % ranks(), offset, given);
-  }
-};
 TEST(protocol_eager_faults, words_for_another_rank_are_seen) {
   expect_eager_fault<words_for_the_next_rank>("");
 }
@@ -150,7 +129,7 @@ TEST(protocol_eager_faults, rows_that_are_pulled_without_a_fence_are_seen) {
 /// Leaves a word out, which a rank then waits for.
 struct lost_word : faulty_link {
   using faulty_link::faulty_link;
-  void send_word(std::uint32_t to, std::uint64_t offset, const tagged_word& given) {
+  void send_word(std::uint32_t to, std::uint64_t offset, const detail::peer::tagged_word& given) {
     if (offset != kernels::peer::eager_word_at(ranks(), rank(), 1)) faulty_link::send_word(to, offset, given);
   }
 };

@@ -79,6 +79,15 @@ TEST(protocol_experts_faults, a_fault_of_a_rank_with_few_tokens_is_seen_next_to_
   mixed.odd_ranks_have_many = true;
   expect_failure_at_random(experts_program<wait_relaxed>(mixed), "");
 }
+TEST(protocol_experts_faults, a_record_of_another_call_is_seen) {
+  expect_failure_at_random(experts_program<any_word>(three_threads()), "");
+}
+TEST(protocol_experts_faults, a_missing_wait_for_records_is_seen) {
+  expect_failure_at_random(experts_program<without_waiting_for_words>(three_threads()), "");
+}
+TEST(protocol_experts_faults, records_for_another_rank_are_seen) {
+  expect_failure_at_random(experts_program<words_for_the_next_rank>(three_threads()), "");
+}
 TEST(protocol_experts_faults, rows_read_after_a_relaxed_wait_are_seen) {
   expect_failure_at_random(experts_program<wait_relaxed>(three_threads()), "");
 }

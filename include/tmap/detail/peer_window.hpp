@@ -8,8 +8,8 @@
 
 namespace tmap::detail::peer {
 
-/// Holds a word that comes with a tag, in a single access of 8 bytes: a packet for threads that each
-/// send one word. Its offset is a multiple of 8.
+/// Holds a word that comes with a tag, in a single access of 8 bytes: a packet for threads that
+/// each send one word. Its offset is a multiple of 8.
 struct tagged_word {
   std::uint32_t word;
   std::uint32_t tag;

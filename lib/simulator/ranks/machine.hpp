@@ -54,7 +54,7 @@ struct awaited_packets {
   std::uint32_t count;
   std::uint32_t tag;
   std::uint64_t deadline;
-  std::optional<place> unless;  ///< a counter that ends the polling once it is raised
+  std::optional<place> unless;                      ///< a counter that ends the polling once it is raised
   std::uint32_t words{detail::peer::packet_words};  ///< of a packet, before its tag
 };
 

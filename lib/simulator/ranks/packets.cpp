@@ -57,8 +57,8 @@ bool machine::misses_one(std::uint32_t me, const std::vector<location>& words, s
 }
 
 /// Polls by ld.relaxed.sys.b128 or b64 until all packets have the tag. An acquire reads the first
-/// one by ld.acquire.sys (8.8). All packets carry the same view. If a packet is overwritten before a
-/// look at it, the thread may miss it for ever.
+/// one by ld.acquire.sys (8.8). All packets carry the same view. If a packet is overwritten before
+/// a look at it, the thread may miss it for ever.
 std::vector<std::uint32_t> machine::poll_packets(std::uint32_t me, const awaited_packets& given, bool is_acquire) {
   const std::vector<location> words = words_of(given);
   const location off = memory_.at(given.unless.value_or(given.first));
