@@ -22,6 +22,7 @@ __global__ void __launch_bounds__(peer::threads_with_crew)
   extern __shared__ __align__(128) unsigned char staging[];
   __shared__ tile_barrier gets[peer::pull_sets];
   __shared__ peer::row_crew crew;
+  __shared__ peer::packet taken[peer::most_taken_packets];
   if (threadIdx.x == 0) {
     for (tile_barrier& each : gets) each.init(1);
     crew.init();
@@ -34,7 +35,7 @@ __global__ void __launch_bounds__(peer::threads_with_crew)
   request.block = blockIdx.x;
   request.blocks = gridDim.x;
   peer::crew_leader leader(crew);
-  peer::crew_link link(window, staging, gets, leader);
+  peer::crew_link link(window, staging, gets, leader, taken);
   peer::pack_parcels(link, request, at);
   leader.dismiss();
 }

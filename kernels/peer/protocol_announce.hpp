@@ -51,6 +51,8 @@ struct exchange_request {
   /// If an earlier call keeps this one from its beginning (`after`), this one counts all the same:
   /// some rank may have announced it. All ranks must have the same.
   bool always_counts{false};
+  /// This rank has everybody's credit for the calls before: its thread has waited for them.
+  bool has_credits{false};
   /// Rows for a rank that `are_eager` come with the announcement. There is one group, and the bytes
   /// of a row are a multiple of 4.
   bool is_eager{false};
@@ -111,7 +113,8 @@ TMAP_HOST_DEVICE constexpr std::uint64_t slot_at(std::uint32_t ranks, std::uint3
 TMAP_HOST_DEVICE constexpr std::uint32_t taken_slot(std::uint32_t ranks, std::uint32_t source) {
   return source * slot_packets(ranks);
 }
-inline constexpr std::uint32_t most_taken_packets = max_group_ranks * slot_packets(max_group_ranks);
+/// The slots of all ranks, and one that is only sent.
+inline constexpr std::uint32_t most_taken_packets = (max_group_ranks + 1) * slot_packets(max_group_ranks);
 
 /// Returns the offset of the counts of `source`. There are several groups.
 TMAP_HOST_DEVICE constexpr std::uint64_t counts_at(std::uint32_t ranks, std::uint32_t groups, std::uint32_t source) {
@@ -146,8 +149,8 @@ template <class Link>
   return is_over ? peer_verdict{peer_status::broken} : await_credits_of(link, past, deadline);
 }
 
-/// Sends this rank's slots. All values are in registers or in memory of this thread before the
-/// first one is sent: a load after a store to another rank would wait for its value each time.
+/// Sends this rank's slots. All values are in registers or in the block's memory before the first
+/// one is sent: a load after a store to another rank would wait for its value each time.
 template <class Link>
 class slot_sender {
  public:
@@ -180,18 +183,30 @@ class slot_sender {
       }
     }
   }
-  /// Sends the packets, the same to all ranks. If it keeps them, this block has its own.
-  TMAP_HOST_DEVICE void send(bool keeps) {
+  /// Writes the slot to where the block has that of rank `number`: its own, or `ranks` if the block
+  /// does not need it.
+  TMAP_HOST_DEVICE void write(std::uint32_t number) {
+    first_ = taken_slot(link_.ranks(), number) * static_cast<std::uint32_t>(sizeof(packet));
+    keep(slot::shape, shape_of(*request_));
+    keep(slot::capacity, request_->capacity);
+    keep(slot::flags, flags_);
+    keep(slot::rows_low, static_cast<std::uint32_t>(request_->rows));
+    keep(slot::rows_high, static_cast<std::uint32_t>(request_->rows >> 32));
+    keep(slot::sent_rows, request_->sent_rows);
+    keep(slot::sent_pitch, request_->sent_pitch);
+    TMAP_KEEP_ROLLED
+    for (std::uint32_t i = slot::totals; i < packet_words * slot_packets(link_.ranks()); ++i) {
+      keep(i, i - slot::totals < link_.ranks() ? totals_[i - slot::totals] : 0);
+    }
+  }
+  /// Sends the packets of the slot that was written, the same to all ranks.
+  TMAP_HOST_DEVICE void send() {
     const std::uint64_t own = slot_at(link_.ranks(), call_, link_.rank());
     TMAP_KEEP_ROLLED
-    for (std::uint32_t i = 0; i < slot_packets(link_.ranks()); ++i) {
-      const packet next{{word(packet_words * i), word(packet_words * i + 1), word(packet_words * i + 2)},
-                        tag_of(call_)};
-      if (keeps) link_.keep(taken_slot(link_.ranks(), link_.rank()) + i, next);
+    for (std::uint32_t i = 0; i < slot_packets(link_.ranks()) * sizeof(packet); i += sizeof(packet)) {
+      const packet next{{kept(i), kept(i + word_bytes), kept(i + 2 * word_bytes)}, tag_of(call_)};
       TMAP_KEEP_ROLLED
-      for (std::uint32_t rank = 0; rank < link_.ranks(); ++rank) {
-        link_.send(rank_in_turn(link_, rank), own + i * sizeof(packet), next);
-      }
+      for (std::uint32_t rank = 0; rank < link_.ranks(); ++rank) link_.send(rank_in_turn(link_, rank), own + i, next);
     }
   }
 
@@ -223,17 +238,11 @@ class slot_sender {
   TMAP_HOST_DEVICE std::uint32_t rows(std::uint32_t rank, std::uint32_t group) {
     return link_.load(link_.rank(), word_at(request_->splits, std::uint64_t{rank} * request_->groups + group));
   }
-  TMAP_HOST_DEVICE std::uint32_t word(std::uint32_t number) const {
-    switch (number) {
-      case slot::shape: return shape_of(*request_);
-      case slot::capacity: return request_->capacity;
-      case slot::flags: return flags_;
-      case slot::rows_low: return static_cast<std::uint32_t>(request_->rows);
-      case slot::rows_high: return static_cast<std::uint32_t>(request_->rows >> 32);
-      case slot::sent_rows: return request_->sent_rows;
-      case slot::sent_pitch: return request_->sent_pitch;
-      default: return number - slot::totals < link_.ranks() ? totals_[number - slot::totals] : 0;
-    }
+  TMAP_HOST_DEVICE void keep(std::uint32_t number, std::uint32_t word) {
+    link_.keep(static_cast<std::uint32_t>(packet_word_at(first_, number)), word);
+  }
+  TMAP_HOST_DEVICE std::uint32_t kept(std::uint64_t offset) const {
+    return link_.taken(first_ + static_cast<std::uint32_t>(offset));
   }
 
   Link& link_;
@@ -241,6 +250,7 @@ class slot_sender {
   std::uint32_t call_;
   std::uint32_t flags_;
   std::uint32_t* totals_;
+  std::uint32_t first_{0};  ///< byte of the slot that was written
 };
 
 /// Sends a slot to every rank. Its packets need no signal. They carry what this rank wrote before,
@@ -253,17 +263,21 @@ template <class Link, class Moves>
   std::uint32_t totals[max_group_ranks];
   slot_sender<Link> slots(link, request, call, totals);
   if (is_over) return {peer_status::broken};
-  if (const peer_verdict free = await_credits_of(link, call - 1, deadline); free.status != peer_status::ok) return free;
+  if (!request.has_credits) {
+    const peer_verdict free = await_credits_of(link, call - 1, deadline);
+    if (free.status != peer_status::ok) return free;
+  }
   if (slots.is_eager()) moves.send(call);
   slots.store_counts();
   bool is_released = false;
   TMAP_KEEP_ROLLED
   for (bool is_first = true;; is_first = false) {  // the code of the first slot is there for the second one
+    slots.write(is_first ? link.rank() : link.ranks());
     if (!is_released && slots.is_pulled()) {
       link.release();
       is_released = true;
     }
-    slots.send(is_first);
+    slots.send();
     if (!is_first || moves.next() == nullptr) return {};
     slots.go_on(*moves.next());
   }

@@ -56,12 +56,11 @@ TMAP_HOST_DEVICE void give_credits(Link& link, std::uint32_t call) {
 
 /// Ends the first block's part of a call, whose own rows have moved. The blocks had raised `before`
 /// when it began.
-template <class Link, class Moves>
+template <class Link>
 [[nodiscard]] TMAP_HOST_DEVICE peer_verdict end_call(Link& link, const exchange_request& request, std::uint32_t call,
-                                                     std::uint32_t before, std::uint64_t deadline, const Moves& moves,
+                                                     std::uint32_t before, std::uint64_t deadline,
                                                      const peer_verdict& moved) {
   if (is_fatal(moved.status)) return moved;
-  if (moved.status == peer_status::ok) moves.write_counts(link);
   const peer_verdict ended = await_workers(link, request, before, deadline);
   if (ended.status != peer_status::ok) return ended;
   give_credits(link, call);
@@ -109,7 +108,7 @@ template <class Link, class Moves>
     return leads ? report_call(link, request, skip_call(link, request, call, begun)) : begun;
   }
   const peer_verdict moved = announce_and_move(link, request, call, deadline, moves);
-  if (leads) return report_call(link, request, end_call(link, request, call, before, deadline, moves, moved));
+  if (leads) return report_call(link, request, end_call(link, request, call, before, deadline, moved));
   link.raise_here(offsetof(window_header, workers_raised), 1);
   return moved;
 }
@@ -119,24 +118,21 @@ TMAP_HOST_DEVICE inline const exchange_request* announced(const exchange_request
   return next.is_announced ? &next : nullptr;
 }
 
-/// Is what moves of a call have in common that announces no other one, has no eager rows, and
-/// counts nothing.
+/// Is what moves of a call have in common that announces no other one and has no eager rows.
 struct lone_moves {
   TMAP_HOST_DEVICE const exchange_request* next() const { return nullptr; }
   TMAP_HOST_DEVICE void send(std::uint32_t) const {}
-  template <class Link>
-  TMAP_HOST_DEVICE void write_counts(Link&) const {}
 };
 
 /// Ends a call whose eager rows did not all come. `late` is the rank of those.
 template <class Link>
 [[nodiscard]] TMAP_HOST_DEVICE peer_verdict end_taking(Link& link, std::uint32_t late) {
-  if (late == no_rank) return {};
-  return give_up_waiting(link, late, protocol_step::announcement);
+  return late == no_rank ? peer_verdict{} : give_up_waiting(link, late, protocol_step::announcement);
 }
 
-/// Moves the rows of an exchange. The crew lets threads `send` eager rows while the first one goes
-/// on. Its `take` returns when they have taken all, or the rank whose rows did not come.
+/// Moves the rows of an exchange, and writes its counts. The crew lets threads `send` and take eager
+/// rows while the first one goes on. Its `end_take` returns when they have taken all, or the rank
+/// whose rows did not come.
 template <class Crew>
 struct exchange_moves {
   const exchange_request& request;
@@ -148,16 +144,16 @@ struct exchange_moves {
   TMAP_HOST_DEVICE void send(std::uint32_t call) const { crew.send(request, call); }
   template <class Link>
   [[nodiscard]] TMAP_HOST_DEVICE peer_verdict move(Link& link, std::uint32_t call) const {
-    const bool takes = request.block == 0 && has_eager_rows(link, request);
-    const std::uint32_t late = takes ? crew.take(request, call, deadline) : no_rank;
-    if (late != no_rank) return end_taking(link, late);
+    if (request.block == 0) {
+      const bool takes = has_eager_rows(link, request);
+      if (takes) crew.begin_take(request, call, deadline);
+      write_out_splits(link, request);
+      const std::uint32_t late = takes ? crew.end_take() : no_rank;
+      if (late != no_rank) return end_taking(link, late);
+    }
     row_piece pieces[most_stages];
     row_puller<Link>(link, request, pieces).run();
     return {};
-  }
-  template <class Link>
-  TMAP_HOST_DEVICE void write_counts(Link& link) const {
-    write_out_splits(link, request);
   }
 };
 

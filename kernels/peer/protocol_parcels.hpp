@@ -76,7 +76,8 @@ class parcel_link {
   TMAP_HOST_DEVICE void store(std::uint32_t to, std::uint64_t count, std::uint32_t value) {
     link_.store(rank(), at_.parcel_for(to) + parcel_counts(ranks()) + (count - own_counts_), value);
   }
-  TMAP_HOST_DEVICE void keep(std::uint32_t, const packet&) {}
+  TMAP_HOST_DEVICE void keep(std::uint32_t offset, std::uint32_t value) { link_.keep(offset, value); }
+  TMAP_HOST_DEVICE std::uint32_t taken(std::uint32_t offset) { return link_.taken(offset); }
   TMAP_HOST_DEVICE void send(std::uint32_t to, std::uint64_t slot, const packet& given) {
     link_.send(rank(), at_.parcel_for(to) + (slot - own_slot_), given);
   }
@@ -100,7 +101,8 @@ TMAP_HOST_DEVICE void pack_parcels(Link& link, const exchange_request& request, 
   slot_sender<parcel_link<Link>> slots(parcels, request, call, totals);
   if (request.block == 0) {
     slots.store_counts();
-    slots.send(false);  // the exchange announces again
+    slots.write(me);
+    slots.send();  // the exchange announces again
   }
   if (slots.has_bad_counts()) return;
   exchange_request packed = request;

@@ -73,8 +73,12 @@ struct record_moves {
   TMAP_HOST_DEVICE void send(std::uint32_t) const {}  // all threads have
   template <class Link>
   [[nodiscard]] TMAP_HOST_DEVICE peer_verdict move(Link& link, std::uint32_t call) const {
-    return end_taking(link, team.work(call));
+    const peer_verdict ended = end_taking(link, team.work(call));
+    if (ended.status == peer_status::ok) write_counts(link);
+    return ended;
   }
+
+ private:
   template <class Link>
   TMAP_HOST_DEVICE void write_counts(Link& link) const {
     write_out_splits(link, work.records);

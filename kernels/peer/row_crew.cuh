@@ -130,11 +130,13 @@ class crew_leader {
     crew_.call = call;
     give(crew_job::send_rows);
   }
-  [[nodiscard]] __device__ std::uint32_t take(const exchange_request&, std::uint32_t call, std::uint64_t deadline) {
+  __device__ void begin_take(const exchange_request&, std::uint32_t call, std::uint64_t deadline) {
     await_work();
     crew_.call = call;
     crew_.deadline = deadline;
     give(crew_job::take_rows);
+  }
+  [[nodiscard]] __device__ std::uint32_t end_take() {
     await_work();
     return crew_.late;
   }
@@ -165,7 +167,7 @@ class crew_leader {
 class crew_link : public device::peer_link {
  public:
   __device__ crew_link(const peer_memory_ref& window, const unsigned char* shared, device::tile_barrier* gets,
-                       crew_leader& crew, packet* taken = nullptr)
+                       crew_leader& crew, packet* taken)
       : peer_link(window, shared, gets, taken), crew_(crew) {}
 
   __device__ void store_rows(const row_piece& rows, std::uint32_t from_shared) const { crew_.store(rows, from_shared); }

@@ -97,7 +97,7 @@ exchange_request call_parts::records() const {
 exchange_request call_parts::few_records() const {
   exchange_request made = records();
   made.blocks = 1;
-  made.is_eager = true;
+  made.has_credits = made.is_eager = true;
   return made;
 }
 

@@ -48,13 +48,15 @@ struct exchange_case {
 template <class Link>
 struct lone_crew {
   Link& link;
+  std::uint32_t late{kernels::peer::no_rank};
 
   void send(const exchange_request& request, std::uint32_t call) {
     kernels::peer::send_rows(link, request, call, {0, 1});
   }
-  std::uint32_t take(const exchange_request& request, std::uint32_t call, std::uint64_t deadline) {
-    return kernels::peer::take_rows(link, request, call, deadline, {0, 1});
+  void begin_take(const exchange_request& request, std::uint32_t call, std::uint64_t deadline) {
+    late = kernels::peer::take_rows(link, request, call, deadline, {0, 1});
   }
+  std::uint32_t end_take() const { return late; }
 };
 
 /// Returns counts that differ by call, rank and group; some are zero.

@@ -409,6 +409,7 @@ class experts_body {
   exchange_request records_of_one_block(std::uint32_t rank) const {
     exchange_request made = records_request(rank);
     made.blocks = 1;
+    made.has_credits = true;
     return made;
   }
 

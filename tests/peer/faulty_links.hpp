@@ -140,10 +140,8 @@ struct counts_before_the_wait : faulty_link {
   using faulty_link::faulty_link;
   [[nodiscard]] bool take(std::uint64_t first, std::uint32_t packets, std::uint32_t, std::uint32_t to, std::uint64_t,
                           std::uint64_t = no_word) {
-    for (std::uint32_t i = 0; i < packets; ++i) {
-      const std::uint64_t from = first + i * sizeof(detail::peer::packet);
-      keep(to + i, {{load(rank(), from), load(rank(), from + 4), load(rank(), from + 8)}, 0});
-    }
+    constexpr auto bytes = static_cast<std::uint32_t>(sizeof(detail::peer::packet));
+    for (std::uint32_t i = 0; i < packets * bytes; i += 4) keep(to * bytes + i, load(rank(), first + i));
     return true;
   }
 };
@@ -216,9 +214,10 @@ struct changed_slots : faulty_link {
     const bool is_there = offset < peer_header_bytes && in_slot == number / packet_words * sizeof(packet);
     faulty_link::send(to, offset, is_there ? changed(given) : given);
   }
-  void keep(std::uint32_t i, const detail::peer::packet& given) {
+  void keep(std::uint32_t offset, std::uint32_t value) {
     using namespace kernels::peer;
-    faulty_link::keep(i, i % slot_packets(ranks()) == number / packet_words ? changed(given) : given);
+    const bool is_there = offset % slot_bytes(ranks()) == packet_word_at(0, number);
+    faulty_link::keep(offset, is_there ? change(value) : value);
   }
 
  private:

@@ -109,8 +109,11 @@ class peer_link {
     ptx::st_relaxed_sys(reinterpret_cast<uint4*>(at(rank, offset)),
                         uint4{given.words[0], given.words[1], given.words[2], given.tag});
   }
-  /// Lets this block take a packet that it has: number `i` of those taken.
-  __device__ void keep(std::uint32_t i, const packet& given) const { taken_[i] = given; }
+  /// Writes a word of the packets taken, `offset` bytes after the first one: of packets that this
+  /// block has, or will send.
+  __device__ void keep(std::uint32_t offset, std::uint32_t value) const {
+    *reinterpret_cast<std::uint32_t*>(reinterpret_cast<unsigned char*>(taken_) + offset) = value;
+  }
   /// Returns a word of the packets taken: from number 0 on, `offset` bytes after it. After `sync`
   /// other threads of the block may, too.
   __device__ std::uint32_t taken(std::uint32_t offset) const {

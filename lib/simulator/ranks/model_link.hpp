@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <optional>
-#include <span>
 #include <utility>
 #include <vector>
 
@@ -80,7 +79,7 @@ class model_link {
   void send_word(std::uint32_t rank, std::uint64_t offset, const detail::peer::tagged_word& given) {
     machine_->store_packet(thread_, at(rank, offset), {&given.word, 1}, given.tag);
   }
-  void keep(std::uint32_t i, const detail::peer::packet& given) { keep_words(i, given.words); }
+  void keep(std::uint32_t offset, std::uint32_t value) { machine_->keep(thread_, shared(taken_at(0) + offset), value); }
   [[nodiscard]] bool take(std::uint64_t first, std::uint32_t packets, std::uint32_t tag, std::uint32_t to,
                           std::uint64_t deadline, std::uint64_t unless = no_word) {
     return take_packets({at(rank_, first), packets, tag, deadline, optional_at(unless)}, to, true);
@@ -128,15 +127,8 @@ class model_link {
   /// Lets the block take packets as number `to` and the next.
   bool take_packets(const awaited_packets& given, std::uint32_t to, bool is_acquire) {
     const std::vector<std::uint32_t> found = machine_->poll_packets(thread_, given, is_acquire);
-    keep_words(to, found);
+    for (std::uint32_t i = 0; i < found.size(); ++i) keep(taken_at(to) - taken_at(0) + 4 * i, found[i]);
     return !found.empty();
-  }
-  void keep_words(std::uint32_t i, std::span<const std::uint32_t> words) {
-    place to = shared(taken_at(i));
-    for (const std::uint32_t word : words) {
-      machine_->keep(thread_, to, word);
-      ++to.word;
-    }
   }
   std::optional<place> optional_at(std::uint64_t offset) const {
     return offset == no_word ? std::nullopt : std::optional{at(rank_, offset)};
