@@ -54,27 +54,6 @@ TMAP_HOST_DEVICE void give_credits(Link& link, std::uint32_t call) {
   }
 }
 
-/// Ends the first block's part of a call, whose own rows have moved. The blocks had raised `before`
-/// when it began.
-template <class Link>
-[[nodiscard]] TMAP_HOST_DEVICE peer_verdict end_call(Link& link, const exchange_request& request, std::uint32_t call,
-                                                     std::uint32_t before, std::uint64_t deadline,
-                                                     const peer_verdict& moved) {
-  if (is_fatal(moved.status)) return moved;
-  const peer_verdict ended = await_workers(link, request, before, deadline);
-  if (ended.status != peer_status::ok) return ended;
-  give_credits(link, call);
-  return moved;
-}
-
-/// Ends a call of the first block that must not begin.
-template <class Link>
-[[nodiscard]] TMAP_HOST_DEVICE peer_verdict skip_call(Link& link, const exchange_request& request, std::uint32_t call,
-                                                      const peer_verdict& why) {
-  if (request.always_counts && !is_fatal(why.status)) give_credits(link, call);
-  return why;
-}
-
 /// Returns why a call must not begin, or ok.
 template <class Link>
 [[nodiscard]] TMAP_HOST_DEVICE peer_verdict may_begin(Link& link, const exchange_request& request) {
@@ -92,25 +71,57 @@ TMAP_HOST_DEVICE peer_verdict report_call(Link& link, const exchange_request& re
   return report(link, verdict);
 }
 
-/// Runs one rank's part of a call: all ranks announce and judge, `moves` moves the rows, and all
-/// sources get their credit. The verdict of block 0 is the rank's; that is also in its window. The
-/// rows sent may be overwritten after `await_credits`.
+/// Holds a call of one block whose rows have moved, or will not.
+struct moved_call {
+  std::uint32_t call;
+  std::uint32_t before;  ///< what the blocks had raised when it began
+  bool has_begun;
+  peer_verdict verdict;
+};
+
+/// Begins one block's part of a call: all ranks announce and judge, and `moves` moves the rows.
 template <class Link, class Moves>
-[[nodiscard]] TMAP_HOST_DEVICE peer_verdict run_call(Link& link, const exchange_request& request,
+[[nodiscard]] TMAP_HOST_DEVICE moved_call begin_call(Link& link, const exchange_request& request,
                                                      std::uint64_t deadline, const Moves& moves) {
   const std::uint32_t me = link.rank();
-  const bool leads = request.block == 0;
   // Loads of one after the other would take as long as each of them.
   const std::uint32_t call = link.load(me, offsetof(window_header, exchanges)) + 1;
   const std::uint32_t before = link.load(me, offsetof(window_header, workers_expected));
   const peer_verdict begun = may_begin(link, request);
-  if (begun.status != peer_status::ok) {
-    return leads ? report_call(link, request, skip_call(link, request, call, begun)) : begun;
+  if (begun.status != peer_status::ok) return {call, before, false, begun};
+  return {call, before, true, announce_and_move(link, request, call, deadline, moves)};
+}
+
+/// Waits for the other blocks, and gives the credits of a call, if it counts. Returns its verdict.
+template <class Link>
+[[nodiscard]] TMAP_HOST_DEVICE peer_verdict close_call(Link& link, const exchange_request& request,
+                                                       std::uint64_t deadline, const moved_call& moved) {
+  if (is_fatal(moved.verdict.status) || !(moved.has_begun || request.always_counts)) return moved.verdict;
+  if (moved.has_begun) {
+    const peer_verdict met = await_workers(link, request, moved.before, deadline);
+    if (met.status != peer_status::ok) return met;
   }
-  const peer_verdict moved = announce_and_move(link, request, call, deadline, moves);
-  if (leads) return report_call(link, request, end_call(link, request, call, before, deadline, moved));
-  link.raise_here(offsetof(window_header, workers_raised), 1);
-  return moved;
+  give_credits(link, moved.call);
+  return moved.verdict;
+}
+
+/// Ends the first block's part of a call. All sources get their credit, and the verdict is in the
+/// window.
+template <class Link>
+[[nodiscard]] TMAP_HOST_DEVICE peer_verdict end_call(Link& link, const exchange_request& request,
+                                                     std::uint64_t deadline, const moved_call& moved) {
+  return report_call(link, request, close_call(link, request, deadline, moved));
+}
+
+/// Runs one rank's part of a call. The verdict of block 0 is the rank's. The rows sent may be
+/// overwritten after `await_credits`.
+template <class Link, class Moves>
+[[nodiscard]] TMAP_HOST_DEVICE peer_verdict run_call(Link& link, const exchange_request& request,
+                                                     std::uint64_t deadline, const Moves& moves) {
+  const moved_call moved = begin_call(link, request, deadline, moves);
+  if (request.block == 0) return end_call(link, request, deadline, moved);
+  if (moved.has_begun) link.raise_here(offsetof(window_header, workers_raised), 1);
+  return moved.verdict;
 }
 
 /// Returns a call if it is announced with the one before, or null.
@@ -130,9 +141,9 @@ template <class Link>
   return late == no_rank ? peer_verdict{} : give_up_waiting(link, late, protocol_step::announcement);
 }
 
-/// Moves the rows of an exchange, and writes its counts. The crew lets threads `send` and take eager
-/// rows while the first one goes on. Its `end_take` returns when they have taken all, or the rank
-/// whose rows did not come.
+/// Moves the rows of an exchange, and writes its counts. The crew lets threads `send` and take
+/// eager rows while the first one goes on. Its `end_take` returns once they have taken all, or the
+/// rank whose rows did not come.
 template <class Crew>
 struct exchange_moves {
   const exchange_request& request;

@@ -73,17 +73,11 @@ struct record_moves {
   TMAP_HOST_DEVICE void send(std::uint32_t) const {}  // all threads have
   template <class Link>
   [[nodiscard]] TMAP_HOST_DEVICE peer_verdict move(Link& link, std::uint32_t call) const {
-    const peer_verdict ended = end_taking(link, team.work(call));
-    if (ended.status == peer_status::ok) write_counts(link);
-    return ended;
-  }
-
- private:
-  template <class Link>
-  TMAP_HOST_DEVICE void write_counts(Link& link) const {
-    write_out_splits(link, work.records);
+    const std::uint32_t late = team.work(call);
     const announcements<Link> told(link, work.records);
-    link.store(link.rank(), work.at.total, static_cast<std::uint32_t>(told.rows_of_ranks(link.ranks())));
+    const auto total = static_cast<std::uint32_t>(told.rows_of_ranks(link.ranks()));
+    if (late == no_rank) link.store(link.rank(), work.at.total, total);
+    return end_taking(link, late);
   }
 };
 
@@ -133,6 +127,7 @@ template <class Link>
 [[nodiscard]] TMAP_HOST_DEVICE std::uint32_t take_arriving(Link& link, const preparation& work, std::uint32_t call,
                                                            std::uint64_t deadline, const word_worker& mine) {
   const announcements<Link> told(link, work.records);
+  if (mine.thread().number == 0) write_out_splits(link, work.records);
   std::uint32_t first = 0, late = no_rank;
   TMAP_KEEP_ROLLED
   for (std::uint32_t source = 0; source < link.ranks() && late == no_rank; ++source) {
@@ -148,18 +143,23 @@ template <class Link>
   return late;
 }
 
-/// Announces the records, and takes those that came.
+/// Announces the records, and takes those that came. Returns the call to the leader.
 template <class Link, class Block>
-TMAP_HOST_DEVICE void exchange_records(Link& link, const preparation& work, const preparing_thread& mine, Block& block,
-                                       std::uint64_t deadline) {
-  if (!mine.leads() && !mine.takes) return;
+[[nodiscard]] TMAP_HOST_DEVICE moved_call exchange_records(Link& link, const preparation& work,
+                                                           const preparing_thread& mine, Block& block,
+                                                           std::uint64_t deadline) {
+  moved_call moved{};
   const auto take = [&](std::uint32_t call) {
     return mine.takes ? take_arriving(link, work, call, deadline, mine.taking) : no_rank;
   };
   block_team<Block, decltype(take)> team(block, take);
-  if (!mine.leads()) return team.follow();
-  static_cast<void>(run_call(link, work.records, deadline, record_moves<decltype(team)>{work, team}));
-  team.dismiss();
+  if (mine.leads()) {
+    moved = begin_call(link, work.records, deadline, record_moves<decltype(team)>{work, team});
+    team.dismiss();
+  } else if (mine.takes) {
+    team.follow();
+  }
+  return moved;
 }
 
 /// Waits for credits, sends a record for each token and rank, and makes the list of what came. All
@@ -177,12 +177,15 @@ TMAP_HOST_DEVICE void prepare(Link& link, const preparation& work, const prepari
   clear_arrivals(link, work.at, mine.all.thread());
   write_departing(link, work, mine.all, block);
   link.sync();
-  exchange_records(link, work, mine, block, deadline);
+  const moved_call records = exchange_records(link, work, mine, block, deadline);
   link.sync();
   block.by_expert();
-  if (!work.writes_list) return;
-  link.sync();
-  write_list(link, work.at, mine.all);
+  if (work.writes_list) {
+    link.sync();
+    write_list(link, work.at, mine.all);
+  }
+  // Nobody waits for the credits while choices are sorted.
+  if (mine.leads()) static_cast<void>(end_call(link, work.records, deadline, records));
 }
 
 }  // namespace tmap::kernels::peer
