@@ -231,7 +231,11 @@ cudaError_t launch_write_list(const dispatch_call&) {
   return left_out;
 }
 
-cudaError_t launch_prepare(const prepare_call&) {
+cudaError_t launch_put_scales(const dispatch_call&) {
+  return left_out;
+}
+
+cudaError_t launch_dispatch_few(const few_tokens_call&) {
   return left_out;
 }
 
@@ -240,10 +244,6 @@ cudaError_t launch_write_returns(const dispatch_call&) {
 }
 
 cudaError_t launch_fetch(const peer_memory_ref&, const peer::fetch_request&, std::uint64_t, cudaStream_t) {
-  return left_out;
-}
-
-cudaError_t launch_place_rows(const peer_memory_ref&, const peer::fetch_request&, std::uint64_t, cudaStream_t) {
   return left_out;
 }
 

@@ -11,7 +11,7 @@
 #include "kernels/moe_launch.hpp"
 #include "kernels/peer/map_test_area.hpp"
 #include "kernels/peer/protocol_parcels.hpp"
-#include "kernels/peer/protocol_prepare.hpp"
+#include "kernels/peer/protocol_record_fetch.hpp"
 #include "kernels/peer/protocol_sums.hpp"
 
 // The kernels of groups of GPUs as plain functions.
@@ -69,18 +69,19 @@ cudaError_t launch_write_records(const dispatch_call& call);
 cudaError_t launch_write_choices(const dispatch_call& call);
 /// Makes the list of rows to fetch, and puts scales to their rows.
 cudaError_t launch_write_list(const dispatch_call& call);
+/// Puts scales to the rows of the records that came.
+cudaError_t launch_put_scales(const dispatch_call& call);
 
-/// Describes how one block prepares a dispatch. Its route is that of given choices, of at most
+/// Describes a dispatch of few tokens. Its route is that of given choices, of at most
 /// `most_prepared_choices`.
-struct prepare_call {
+struct few_tokens_call {
   const peer_memory_ref& window;
   peer::preparation work;
   const route_call& by_expert;
   std::uint64_t patience;
 };
-/// Does all that comes before the fetch of a dispatch, but neither puts scales nor, with scales,
-/// makes the list.
-cudaError_t launch_prepare(const prepare_call& call);
+/// Runs a dispatch by `work.rows.call.blocks` blocks, of which one prepares it. It puts no scales.
+cudaError_t launch_dispatch_few(const few_tokens_call& call);
 
 /// Makes the list of results to fetch home. It needs only `window`, `at` and `stream`.
 cudaError_t launch_write_returns(const dispatch_call& call);
@@ -88,11 +89,6 @@ cudaError_t launch_write_returns(const dispatch_call& call);
 /// Fetches rows by `request.call.blocks` blocks. The launch sets `request.call.block`.
 cudaError_t launch_fetch(const peer_memory_ref& window, const peer::fetch_request& request, std::uint64_t patience,
                          cudaStream_t stream);
-
-/// Does the same with all threads of the blocks and without shared memory. It needs less time to
-/// begin, and more for many bytes.
-cudaError_t launch_place_rows(const peer_memory_ref& window, const peer::fetch_request& request, std::uint64_t patience,
-                              cudaStream_t stream);
 
 /// Describes weighted sums of the rows of each token's choices, in their order: they have the bits
 /// of `moe::combine`. Most choices may have no row.

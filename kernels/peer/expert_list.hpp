@@ -8,8 +8,7 @@
 
 namespace tmap::kernels::peer {
 
-/// Writes one of the words of the entries of the list. In the order of the records no group ends
-/// early.
+/// Writes one of the words of the entries of the list.
 template <class Link>
 class entry_field {
  public:
@@ -18,19 +17,18 @@ class entry_field {
     const std::uint32_t ended = entry_word::places + at.k;
     from_ = record_word(at, at.arriving, 0, word == entry_word::source ? record::source : record::token);
     step_ = record_words(at.k, at.scales);
-    if (word == entry_word::group && at.order != 0) take_from(at.first_ids, 1);
+    if (word == entry_word::group) take_from(at.first_ids, 1);
     if (entry_word::places <= word && word < ended) take_from(word_at(at.places, word - entry_word::places), at.k);
-    is_fixed_ = word >= ended || (word == entry_word::group && at.order == 0);
+    is_fixed_ = word >= ended;
   }
 
   [[nodiscard]] TMAP_HOST_DEVICE std::uint32_t load(std::uint32_t i) const {
     return link_.load(link_.rank(), word_at(from_, std::uint64_t{i} * step_));
   }
   TMAP_HOST_DEVICE void use(std::uint32_t i, std::uint32_t value) const {
-    const std::uint32_t number = at_.order == 0 ? i : link_.load(link_.rank(), word_at(at_.order, i));
+    const std::uint32_t number = link_.load(link_.rank(), word_at(at_.order, i));
     const std::uint64_t entry = std::uint64_t{deal_.place(number)} * entry_words(at_.k);
-    const std::uint32_t fixed = word_ == entry_word::group ? 0 : none;
-    link_.store(link_.rank(), word_at(at_.list, entry + word_), is_fixed_ ? fixed : value);
+    link_.store(link_.rank(), word_at(at_.list, entry + word_), is_fixed_ ? none : value);
   }
 
  private:
@@ -83,13 +81,18 @@ TMAP_HOST_DEVICE void begin_pending(Link& link, const pending_groups& pending, c
   });
 }
 
-/// Makes the list of rows to fetch, and that of the places of sums or results.
+/// Lets nobody wait for rows: all have come.
 template <class Link>
-TMAP_HOST_DEVICE void write_list(Link& link, const expert_arrays& at, const word_worker& mine) {
-  const std::uint32_t me = link.rank(), total = link.load(me, at.total);
-  const list_deal deal{total, at.list_parts};
-  share_words(mine, total, entry_words(at.k),
-              [&](std::uint32_t word) { return entry_field<Link>(link, at, deal, word); });
+TMAP_HOST_DEVICE void end_pending(Link& link, const pending_groups& pending, const worker& thread) {
+  if (pending.words == 0) return;
+  share(thread, pending.groups + 1,
+        [&](std::uint64_t group) { link.store_at(pending.word(static_cast<std::uint32_t>(group)), 0); });
+}
+
+/// Writes where the sums of records go, or the places of their rows, for the combine.
+template <class Link>
+TMAP_HOST_DEVICE void write_ways_home(Link& link, const expert_arrays& at, const word_worker& mine) {
+  const std::uint32_t total = link.load(link.rank(), at.total);
   if (at.sum_bytes != 0) {
     share(mine.thread(), total, [&](std::uint64_t i) { write_target(link, at, i); });
   } else {
@@ -97,6 +100,16 @@ TMAP_HOST_DEVICE void write_list(Link& link, const expert_arrays& at, const word
       return sent_place_field<Link>{link, at, choice};
     });
   }
+}
+
+/// Makes the list of rows to fetch, and that of the places of sums or results.
+template <class Link>
+TMAP_HOST_DEVICE void write_list(Link& link, const expert_arrays& at, const word_worker& mine) {
+  const std::uint32_t total = link.load(link.rank(), at.total);
+  const list_deal deal{total, at.list_parts};
+  share_words(mine, total, entry_words(at.k),
+              [&](std::uint32_t word) { return entry_field<Link>(link, at, deal, word); });
+  write_ways_home(link, at, mine);
   begin_pending(link, at.pending, mine.thread());
 }
 

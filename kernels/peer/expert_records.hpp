@@ -30,11 +30,10 @@ struct expert_arrays {
   std::uint64_t weights;           ///< [arrivals, k]
   std::uint64_t places;            ///< [arrivals, k]: the row of each choice, or -1
   std::uint64_t first_ids;         ///< [arrivals]: the first expert of each record that came, or -1
-  /// [arrivals]: the number of each record in the order by first expert, in which rows are fetched.
-  /// 0: in the order of the records.
+  /// [arrivals]: the number of each record in the order by first expert, in which rows are fetched
   std::uint64_t order;
   std::uint64_t list;        ///< [arrivals] entries
-  std::uint32_t list_parts;  ///< blocks that take turns in the list; 1: it is in the order of the fetch
+  std::uint32_t list_parts;  ///< blocks that take turns in the list
   pending_groups pending;    ///< experts of this rank
 
   // Of sums that come home.

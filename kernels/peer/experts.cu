@@ -79,16 +79,27 @@ __device__ void put_scale(peer_link& link, const dispatch_work& work, std::uint6
   }
 }
 
+/// Puts this thread's share of all scales.
+__device__ void put_scales(peer_link& link, const dispatch_work& work) {
+  const std::uint32_t total = link.load(link.rank(), work.at.total);
+  peer::share(thread_of_grid(), std::uint64_t{total} * work.at.scales, [&](std::uint64_t i) {
+    put_scale(link, work, i / work.at.scales, static_cast<std::uint32_t>(i % work.at.scales));
+  });
+}
+
 __global__ void __launch_bounds__(plan_threads)
     write_list_kernel(const __grid_constant__ peer_memory_ref window, const __grid_constant__ dispatch_work work) {
   wait_for_kernel_before();
   peer_link link(window);
   peer::write_list(link, work.at, {warp_of(thread_of_grid()), lane_of_warp()});
-  if (work.row_scales == nullptr) return;
-  const std::uint32_t total = link.load(link.rank(), work.at.total);
-  peer::share(thread_of_grid(), std::uint64_t{total} * work.at.scales, [&](std::uint64_t i) {
-    put_scale(link, work, i / work.at.scales, static_cast<std::uint32_t>(i % work.at.scales));
-  });
+  if (work.row_scales != nullptr) put_scales(link, work);
+}
+
+__global__ void __launch_bounds__(plan_threads)
+    put_scales_kernel(const __grid_constant__ peer_memory_ref window, const __grid_constant__ dispatch_work work) {
+  wait_for_kernel_before();
+  peer_link link(window);
+  put_scales(link, work);
 }
 
 __global__ void __launch_bounds__(plan_threads)
@@ -140,10 +151,10 @@ cudaError_t load_dispatch_kernels() {
   if (code == cudaSuccess) code = load(write_records_kernel);
   if (code == cudaSuccess) code = load(write_choices_kernel);
   if (code == cudaSuccess) code = load(write_list_kernel);
+  if (code == cudaSuccess) code = load(put_scales_kernel);
   if (code == cudaSuccess) code = load(write_returns_kernel);
   if (code == cudaSuccess) code = load(fetch_kernel);
-  if (code == cudaSuccess) code = load_place_rows();
-  return code == cudaSuccess ? load_prepare_kernel() : code;
+  return code == cudaSuccess ? load_dispatch_few() : code;
 }
 
 cudaError_t launch_write_ranks(const dispatch_call& call) {
@@ -161,6 +172,10 @@ cudaError_t launch_write_choices(const dispatch_call& call) {
 cudaError_t launch_write_list(const dispatch_call& call) {
   const std::uint32_t threads = std::max(device::warp_lanes, call.at.scales);  // of an entry
   return launch_items(write_list_kernel, call, std::uint64_t{call.at.arrivals} * threads);
+}
+
+cudaError_t launch_put_scales(const dispatch_call& call) {
+  return launch_items(put_scales_kernel, call, std::uint64_t{call.at.arrivals} * call.at.scales);
 }
 
 cudaError_t launch_write_returns(const dispatch_call& call) {

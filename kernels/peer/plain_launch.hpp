@@ -22,10 +22,8 @@ cudaError_t plain_launch(void (*kernel)(Parameters...), const launch_size& size,
 cudaError_t load_dispatch_kernels();
 /// Loads the kernels of exchanges by parcels (parcels.cu).
 cudaError_t load_parcel_kernels();
-/// Loads the kernel whose threads read rows where they lie (gather.cu).
-cudaError_t load_place_rows();
-/// Loads the kernel that prepares few tokens (prepare.cu).
-cudaError_t load_prepare_kernel();
+/// Loads the kernel of dispatches of few tokens (few_tokens.cu).
+cudaError_t load_dispatch_few();
 /// Loads the kernel of the self-test (self_test.cu).
 cudaError_t load_self_test_kernel();
 

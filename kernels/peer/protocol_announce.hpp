@@ -45,8 +45,8 @@ struct exchange_request {
   std::uint64_t outcome{0};        ///< the word that gets this call's verdict, too
   std::uint32_t outcome_shape{0};  ///< which it then names
   std::uint64_t lacking{0};        ///< the word that is not 0 if this rank has too little room
-  /// The call before announces this one, too, with what its `release` carries. The calls of other
-  /// ranks need not be so. It has no groups and lacks no room.
+  /// This call is announced while the one before runs (`announce_early`). The calls of other ranks
+  /// need not be so. It has no groups and lacks no room.
   bool is_announced{false};
   /// If an earlier call keeps this one from its beginning (`after`), this one counts all the same:
   /// some rank may have announced it. All ranks must have the same.
@@ -156,7 +156,7 @@ class slot_sender {
  public:
   /// `totals` has room for those of all ranks.
   TMAP_HOST_DEVICE slot_sender(Link& link, const exchange_request& request, std::uint32_t call, std::uint32_t* totals)
-      : link_(link), request_(&request), call_(call), totals_(totals) {
+      : link_(link), request_(request), call_(call), totals_(totals) {
     std::uint64_t all = 0;
     TMAP_KEEP_ROLLED
     for (std::uint32_t rank = 0; rank < link.ranks(); ++rank) {
@@ -172,13 +172,13 @@ class slot_sender {
 
   /// Stores the counts of the groups of all ranks, where there are several. A `release` comes next.
   TMAP_HOST_DEVICE void store_counts() {
-    if (request_->groups < 2) return;
-    const std::uint64_t own = counts_at(link_.ranks(), request_->groups, link_.rank());
+    if (request_.groups < 2) return;
+    const std::uint64_t own = counts_at(link_.ranks(), request_.groups, link_.rank());
     TMAP_KEEP_ROLLED
     for (std::uint32_t i = 0; i < link_.ranks(); ++i) {
       const std::uint32_t to = rank_in_turn(link_, i);
       TMAP_KEEP_ROLLED
-      for (std::uint32_t group = 0; group < request_->groups; ++group) {
+      for (std::uint32_t group = 0; group < request_.groups; ++group) {
         link_.store(to, word_at(own, group), rows(to, group));
       }
     }
@@ -187,13 +187,13 @@ class slot_sender {
   /// does not need it.
   TMAP_HOST_DEVICE void write(std::uint32_t number) {
     first_ = taken_slot(link_.ranks(), number) * static_cast<std::uint32_t>(sizeof(packet));
-    keep(slot::shape, shape_of(*request_));
-    keep(slot::capacity, request_->capacity);
+    keep(slot::shape, shape_of(request_));
+    keep(slot::capacity, request_.capacity);
     keep(slot::flags, flags_);
-    keep(slot::rows_low, static_cast<std::uint32_t>(request_->rows));
-    keep(slot::rows_high, static_cast<std::uint32_t>(request_->rows >> 32));
-    keep(slot::sent_rows, request_->sent_rows);
-    keep(slot::sent_pitch, request_->sent_pitch);
+    keep(slot::rows_low, static_cast<std::uint32_t>(request_.rows));
+    keep(slot::rows_high, static_cast<std::uint32_t>(request_.rows >> 32));
+    keep(slot::sent_rows, request_.sent_rows);
+    keep(slot::sent_pitch, request_.sent_pitch);
     TMAP_KEEP_ROLLED
     for (std::uint32_t i = slot::totals; i < packet_words * slot_packets(link_.ranks()); ++i) {
       keep(i, i - slot::totals < link_.ranks() ? totals_[i - slot::totals] : 0);
@@ -210,16 +210,6 @@ class slot_sender {
     }
   }
 
-  /// Turns to the next call, which `is_announced`. Others may still read their slots of this one,
-  /// but not those of the call before, whose credits this rank has.
-  TMAP_HOST_DEVICE void go_on(const exchange_request& next) {
-    request_ = &next;
-    ++call_;
-    flags_ = 0;
-    TMAP_KEEP_ROLLED
-    for (std::uint32_t rank = 0; rank < link_.ranks(); ++rank) totals_[rank] = 0;
-  }
-
   /// Returns whether this rank would send more rows than it has. If not, `totals` have all of them.
   TMAP_HOST_DEVICE bool has_bad_counts() const { return (flags_ & slot_flag::bad_counts) != 0; }
   /// Returns whether rows that `are_eager` come with the slots.
@@ -229,14 +219,14 @@ class slot_sender {
     bool pulled = !is_eager();
     TMAP_KEEP_ROLLED
     for (std::uint32_t rank = 0; rank < link_.ranks(); ++rank) {
-      pulled |= !are_eager(link_.ranks(), totals_[rank], request_->row_bytes);
+      pulled |= !are_eager(link_.ranks(), totals_[rank], request_.row_bytes);
     }
     return pulled;
   }
 
  private:
   TMAP_HOST_DEVICE std::uint32_t rows(std::uint32_t rank, std::uint32_t group) {
-    return link_.load(link_.rank(), word_at(request_->splits, std::uint64_t{rank} * request_->groups + group));
+    return link_.load(link_.rank(), word_at(request_.splits, std::uint64_t{rank} * request_.groups + group));
   }
   TMAP_HOST_DEVICE void keep(std::uint32_t number, std::uint32_t word) {
     link_.keep(static_cast<std::uint32_t>(packet_word_at(first_, number)), word);
@@ -246,7 +236,7 @@ class slot_sender {
   }
 
   Link& link_;
-  const exchange_request* request_;
+  const exchange_request& request_;
   std::uint32_t call_;
   std::uint32_t flags_;
   std::uint32_t* totals_;
@@ -254,8 +244,7 @@ class slot_sender {
 };
 
 /// Sends a slot to every rank. Its packets need no signal. They carry what this rank wrote before,
-/// if somebody pulls it. `moves.send` sends eager rows. `moves.next` returns the call after this
-/// one if it is announced together with it.
+/// if somebody pulls it. `moves.send` sends eager rows.
 template <class Link, class Moves>
 [[nodiscard]] TMAP_HOST_DEVICE peer_verdict announce(Link& link, const exchange_request& request, const Moves& moves,
                                                      std::uint32_t call, std::uint64_t deadline) {
@@ -269,18 +258,23 @@ template <class Link, class Moves>
   }
   if (slots.is_eager()) moves.send(call);
   slots.store_counts();
-  bool is_released = false;
-  TMAP_KEEP_ROLLED
-  for (bool is_first = true;; is_first = false) {  // the code of the first slot is there for the second one
-    slots.write(is_first ? link.rank() : link.ranks());
-    if (!is_released && slots.is_pulled()) {
-      link.release();
-      is_released = true;
-    }
-    slots.send();
-    if (!is_first || moves.next() == nullptr) return {};
-    slots.go_on(*moves.next());
-  }
+  slots.write(link.rank());
+  if (slots.is_pulled()) link.release();
+  slots.send();
+  return {};
+}
+
+/// Announces call number `call` while the one before runs, if it `is_announced`. That one has been
+/// judged. Others may still read their slots of it, but not those of the call before it, whose
+/// credits this rank has.
+template <class Link>
+TMAP_HOST_DEVICE void announce_early(Link& link, const exchange_request& next, std::uint32_t call) {
+  if (!next.is_announced) return;
+  std::uint32_t totals[max_group_ranks];
+  slot_sender<Link> slots(link, next, call, totals);
+  slots.write(link.ranks());
+  link.release();
+  slots.send();
 }
 
 }  // namespace tmap::kernels::peer

@@ -68,7 +68,7 @@ class eager_source {
 
   /// Looks once for word `i`.
   [[nodiscard]] TMAP_HOST_DEVICE tagged_word look(std::uint32_t i) const { return link_.look_for(at(i), tag_); }
-  /// Waits for word `i` unless it `has_come`. Returns whether it is there.
+  /// Waits for word `i` unless it was `found`. Returns whether it is there.
   [[nodiscard]] TMAP_HOST_DEVICE bool wait(std::uint32_t i, tagged_word& found) const {
     if (found.tag != tag_) found = link_.wait_for(at(i), tag_, deadline_, offsetof(window_header, broken));
     return found.tag == tag_;
@@ -130,7 +130,9 @@ template <class Link>
   const announcements<Link> told(link, request);
   bool has = false;
   TMAP_KEEP_ROLLED
-  for (std::uint32_t source = 0; source < link.ranks(); ++source) has |= told.is_eager(source);
+  for (std::uint32_t source = 0; source < link.ranks(); ++source) {
+    has |= told.is_eager(source) && told.total(source, link.rank()) != 0;
+  }
   return has;
 }
 

@@ -124,14 +124,8 @@ template <class Link, class Moves>
   return moved.verdict;
 }
 
-/// Returns a call if it is announced with the one before, or null.
-TMAP_HOST_DEVICE inline const exchange_request* announced(const exchange_request& next) {
-  return next.is_announced ? &next : nullptr;
-}
-
-/// Is what moves of a call have in common that announces no other one and has no eager rows.
+/// Is what moves of a call have in common that has no eager rows.
 struct lone_moves {
-  TMAP_HOST_DEVICE const exchange_request* next() const { return nullptr; }
   TMAP_HOST_DEVICE void send(std::uint32_t) const {}
 };
 
@@ -141,9 +135,9 @@ template <class Link>
   return late == no_rank ? peer_verdict{} : give_up_waiting(link, late, protocol_step::announcement);
 }
 
-/// Moves the rows of an exchange, and writes its counts. The crew lets threads `send` and take
-/// eager rows while the first one goes on. Its `end_take` returns once they have taken all, or the
-/// rank whose rows did not come.
+/// Moves the rows of an exchange, announces the call after it, and writes its counts. The crew lets
+/// threads `send` and take eager rows while the first one goes on. Its `end_take` waits until they
+/// have taken all, and returns the rank whose rows did not come.
 template <class Crew>
 struct exchange_moves {
   const exchange_request& request;
@@ -151,13 +145,13 @@ struct exchange_moves {
   Crew& crew;
   std::uint64_t deadline;
 
-  TMAP_HOST_DEVICE const exchange_request* next() const { return announced(next_call); }
   TMAP_HOST_DEVICE void send(std::uint32_t call) const { crew.send(request, call); }
   template <class Link>
   [[nodiscard]] TMAP_HOST_DEVICE peer_verdict move(Link& link, std::uint32_t call) const {
     if (request.block == 0) {
       const bool takes = has_eager_rows(link, request);
       if (takes) crew.begin_take(request, call, deadline);
+      announce_early(link, next_call, call + 1);
       write_out_splits(link, request);
       const std::uint32_t late = takes ? crew.end_take() : no_rank;
       if (late != no_rank) return end_taking(link, late);

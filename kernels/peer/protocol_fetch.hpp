@@ -160,15 +160,29 @@ class group_raiser {
   std::uint32_t passed_{0};
 };
 
+/// Finds the places of rows in the parts of the list in shared memory.
+template <class Link>
+struct listed_places {
+  Link& link;
+
+  TMAP_HOST_DEVICE void await() const {}
+  [[nodiscard]] TMAP_HOST_DEVICE std::uint32_t place(std::uint32_t entry, std::uint32_t i) const {
+    return link.load_shared(shared_word(entry, entry_word::places + i));
+  }
+};
+
 /// Moves pieces of rows from peers to all their places. While one half of the stages is stored, the
 /// other half is being filled. A single stage takes turns. It holds no arrays, as `piece_mover`.
-template <class Link>
+/// `places.place(entry, i)` returns a place of an entry, once `places.await()` has returned.
+template <class Link, class Places>
 class row_mover {
  public:
-  TMAP_HOST_DEVICE row_mover(Link& link, const fetch_request& request, fetch_piece* pieces, group_raiser<Link>& pending)
+  TMAP_HOST_DEVICE row_mover(Link& link, const fetch_request& request, fetch_piece* pieces, Places& places,
+                             group_raiser<Link>& pending)
       : link_(link),
         request_(request),
         pieces_(pieces),
+        places_(places),
         pending_(pending),
         sets_(request.call.stages < pull_sets ? 1 : pull_sets),
         half_(sets_ == 1 ? request.call.stages : request.call.stages / pull_sets) {}
@@ -176,7 +190,15 @@ class row_mover {
   /// No row that is moved from now on has a place in a group before `group`.
   TMAP_HOST_DEVICE void reach(std::uint32_t group) { reached_ = group; }
 
-  /// Fetches bytes of a row. `entry` is its entry in shared memory, in a bank of the list.
+  /// Fetches a row. `entry` is its entry in shared memory, in a bank of the list.
+  TMAP_HOST_DEVICE void move_row(std::uint32_t source, std::uint64_t from, std::uint32_t entry, std::uint32_t bank) {
+    const std::uint32_t row_bytes = request_.call.row_bytes, most = request_.call.staging_bytes;
+    TMAP_KEEP_ROLLED
+    for (std::uint32_t at = 0; at < row_bytes; at += most) {
+      move(source, from, at, row_bytes - at < most ? row_bytes - at : most, entry, bank);
+    }
+  }
+  /// Fetches bytes of a row.
   TMAP_HOST_DEVICE void move(std::uint32_t source, std::uint64_t from, std::uint32_t at, std::uint32_t bytes,
                              std::uint32_t entry, std::uint32_t bank) {
     const std::uint32_t stage = set_ * half_ + filled_++;
@@ -196,7 +218,7 @@ class row_mover {
   TMAP_HOST_DEVICE void finish() {
     TMAP_KEEP_ROLLED
     for (std::uint32_t set = 0; set < sets_; ++set) turn();
-    link_.quiet();
+    link_.settle();
     pending_.end();
   }
 
@@ -214,6 +236,7 @@ class row_mover {
     others_reached_ = reached_;
     filled_ = 0;
     if (stored == 0) return;
+    places_.await();
     link_.wait_gets(set_);
     TMAP_KEEP_ROLLED
     for (std::uint32_t stage = set_ * half_; stage < set_ * half_ + stored; ++stage) put_everywhere(stage);
@@ -226,7 +249,7 @@ class row_mover {
     const fetch_piece each = pieces_[stage];
     TMAP_KEEP_ROLLED
     for (std::uint32_t i = 0; i < request_.places; ++i) {
-      const std::uint32_t place = link_.load_shared(shared_word(each.entry, entry_word::places + i));
+      const std::uint32_t place = places_.place(each.entry, i);
       if (place >= request_.call.capacity) continue;
       const std::uint64_t to = request_.call.out + std::uint64_t{place} * request_.out_pitch + each.at;
       link_.put(link_.rank(), to, stage * request_.call.staging_bytes, each.bytes);
@@ -237,6 +260,7 @@ class row_mover {
   Link& link_;
   const fetch_request& request_;
   fetch_piece* pieces_;
+  Places& places_;
   group_raiser<Link>& pending_;
   std::uint32_t sets_;
   std::uint32_t half_;  ///< stages of a set
@@ -261,7 +285,8 @@ class row_fetcher {
         request_(request),
         told_(link, request.call),
         walk_(link, request),
-        mover_(link, request, pieces, pending) {}
+        places_{link},
+        mover_(link, request, pieces, places_, pending) {}
 
   TMAP_HOST_DEVICE void run() {
     list_part now = walk_.next();
@@ -301,19 +326,15 @@ class row_fetcher {
     const std::uint32_t source = link_.load_shared(shared_word(entry, entry_word::source));
     mover_.reach(link_.load_shared(shared_word(entry, entry_word::group)));
     if (row >= told_.word(source, slot::sent_rows)) return;  // the source has no such row
-    const std::uint64_t from = told_.rows_at(source) + row * std::uint64_t{told_.word(source, slot::sent_pitch)};
-    const std::uint32_t row_bytes = request_.call.row_bytes, most = request_.call.staging_bytes;
-    TMAP_KEEP_ROLLED
-    for (std::uint32_t at = 0; at < row_bytes; at += most) {
-      mover_.move(source, from, at, row_bytes - at < most ? row_bytes - at : most, entry, bank);
-    }
+    mover_.move_row(source, told_.row_at(source, row), entry, bank);
   }
 
   Link& link_;
   const fetch_request& request_;
   announcements<Link> told_;
   list_walk<Link> walk_;
-  row_mover<Link> mover_;
+  listed_places<Link> places_;
+  row_mover<Link, listed_places<Link>> mover_;
 };
 
 template <class Pending>

@@ -43,6 +43,10 @@ class announcements {
     const std::uint64_t high = word(source, slot::rows_high);
     return high << 32 | word(source, slot::rows_low);
   }
+  /// Returns where a row of a list lies in the window of `source`.
+  TMAP_HOST_DEVICE std::uint64_t row_at(std::uint32_t source, std::uint32_t row) const {
+    return rows_at(source) + row * std::uint64_t{word(source, slot::sent_pitch)};
+  }
   /// Returns the bytes from one row of `source` to the next.
   TMAP_HOST_DEVICE std::uint64_t step_of(std::uint32_t source) const {
     return row_step(word(source, slot::sent_pitch), request_.row_bytes);

@@ -2,8 +2,9 @@
 #pragma once
 
 // Prepares a dispatch of few tokens in one block: all that comes before rows are fetched. A kernel
-// for each step would take longer to start than to run. Many tokens need the whole GPU, and take a
-// kernel for each step. Ranks of both kinds exchange the same records.
+// for each step would take longer to start than to run. Other blocks of the same kernel fetch the
+// rows (protocol_record_fetch.hpp). Many tokens need the whole GPU, and take a kernel for each
+// step. Ranks of both kinds exchange the same records.
 
 #include "kernels/peer/expert_list.hpp"
 
@@ -13,13 +14,12 @@ namespace tmap::kernels::peer {
 /// is faster.
 inline constexpr std::uint32_t most_prepared_choices = 2048;
 
-/// Describes what one block prepares.
+/// Describes a dispatch whose first block prepares it.
 struct preparation {
   expert_arrays at;
   token_choices given;
-  exchange_request records;  ///< by a single block; they are read where they lie
-  exchange_request fetch;    ///< the call after it, which is announced with it or not
-  bool writes_list;          ///< if not, a later kernel writes it
+  exchange_request records;  ///< by the first block
+  fetch_request rows;        ///< by the other blocks; it is announced with the records or not
 
   /// Returns whether so many records for one rank are eager rows.
   [[nodiscard]] TMAP_HOST_DEVICE bool has_eager_records(std::uint32_t ranks, std::uint32_t count) const {
@@ -43,11 +43,14 @@ class block_team {
  public:
   TMAP_HOST_DEVICE block_team(Block& block, const Work& work) : block_(block), work_(work) {}
 
-  /// Returns the rank of records that did not come, to some thread.
-  [[nodiscard]] TMAP_HOST_DEVICE std::uint32_t work(std::uint32_t call) {
+  TMAP_HOST_DEVICE void begin(std::uint32_t call) {
     has_begun_ = true;
     block_.begin(true, call);
-    const std::uint32_t late = work_(call);
+  }
+  /// Works, too, if the block has no others. Returns the rank of records that did not come.
+  [[nodiscard]] TMAP_HOST_DEVICE std::uint32_t finish(std::uint32_t call) {
+    std::uint32_t late = no_rank;
+    if constexpr (Block::leader_takes) late = work_(call);
     const std::uint32_t others = block_.await_others();
     return late == no_rank ? others : late;
   }
@@ -69,11 +72,12 @@ struct record_moves {
   const preparation& work;
   Team& team;
 
-  TMAP_HOST_DEVICE const exchange_request* next() const { return announced(work.fetch); }
   TMAP_HOST_DEVICE void send(std::uint32_t) const {}  // all threads have
   template <class Link>
   [[nodiscard]] TMAP_HOST_DEVICE peer_verdict move(Link& link, std::uint32_t call) const {
-    const std::uint32_t late = team.work(call);
+    team.begin(call);
+    announce_early(link, work.rows.call, call + 1);
+    const std::uint32_t late = team.finish(call);
     const announcements<Link> told(link, work.records);
     const auto total = static_cast<std::uint32_t>(told.rows_of_ranks(link.ranks()));
     if (late == no_rank) link.store(link.rank(), work.at.total, total);
@@ -149,9 +153,7 @@ template <class Link, class Block>
                                                            const preparing_thread& mine, Block& block,
                                                            std::uint64_t deadline) {
   moved_call moved{};
-  const auto take = [&](std::uint32_t call) {
-    return mine.takes ? take_arriving(link, work, call, deadline, mine.taking) : no_rank;
-  };
+  const auto take = [&](std::uint32_t call) { return take_arriving(link, work, call, deadline, mine.taking); };
   block_team<Block, decltype(take)> team(block, take);
   if (mine.leads()) {
     moved = begin_call(link, work.records, deadline, record_moves<decltype(team)>{work, team});
@@ -162,12 +164,48 @@ template <class Link, class Block>
   return moved;
 }
 
-/// Waits for credits, sends a record for each token and rank, and makes the list of what came. All
-/// threads of the block call it. `block` sorts by all of its threads: `by_rank` those choices that
-/// begin a record, and then `records` and `record` return their order, and `by_expert` those that
-/// came, as `moe::route` does. Its `begin` ends `await_begin` in the other threads that take
-/// records, and gives them the `call`. Their `end` ends its `await_others`, which returns a rank
-/// that one of them gave, or `no_rank`.
+/// Lets the other blocks go on with their next step. It carries what this block has written. They
+/// fetch rows once the records have come, and put them to their places once these are known.
+template <class Link>
+TMAP_HOST_DEVICE void raise_step(Link& link) {
+  link.raise_here(offsetof(window_header, steps_raised), 1);
+}
+inline constexpr std::uint32_t records_step = 1, places_step = 2;  ///< steps raised by then, and in the end
+
+/// Lets the other blocks go on with the records that came, or without any.
+template <class Link>
+TMAP_HOST_DEVICE void show_records(Link& link, const moved_call& records) {
+  if (records.has_begun && !is_fatal(records.verdict.status))
+    link.store(link.rank(), offsetof(window_header, exchanges), records.call);
+  report(link, records.verdict);
+  raise_step(link);
+}
+
+struct no_moves : lone_moves {
+  template <class Link>
+  [[nodiscard]] TMAP_HOST_DEVICE peer_verdict move(Link&, std::uint32_t) const {
+    return {};
+  }
+};
+
+/// Ends the exchange of records, and the fetch of rows once the other blocks have moved them.
+template <class Link>
+TMAP_HOST_DEVICE void end_dispatch(Link& link, const preparation& work, const moved_call& records,
+                                   std::uint64_t deadline) {
+  static_cast<void>(end_call(link, work.records, deadline, records));
+  moved_call rows = begin_call(link, work.rows.call, deadline, no_moves{});
+  rows.has_begun = true;  // the other blocks come, also if they move nothing
+  static_cast<void>(end_call(link, work.rows.call, deadline, rows));
+  const std::uint64_t steps = offsetof(window_header, steps_expected);
+  link.store(link.rank(), steps, link.load(link.rank(), steps) + places_step);
+}
+
+/// Runs the first block of a dispatch. It waits for credits, sends a record for each token and
+/// rank, sorts what came, and waits for the other blocks. All threads of the block call it. `block`
+/// sorts by all of its threads: `by_rank` those choices that begin a record, and then `records` and
+/// `record` return their order, and `by_expert` those that came, as `moe::route` does. Its `begin`
+/// ends `await_begin` in the other threads that take records, and gives them the `call`. Their
+/// `end` ends its `await_others`, which returns a rank that one of them gave, or `no_rank`.
 template <class Link, class Block>
 TMAP_HOST_DEVICE void prepare(Link& link, const preparation& work, const preparing_thread& mine, Block& block,
                               std::uint64_t deadline) {
@@ -178,14 +216,14 @@ TMAP_HOST_DEVICE void prepare(Link& link, const preparation& work, const prepari
   write_departing(link, work, mine.all, block);
   link.sync();
   const moved_call records = exchange_records(link, work, mine, block, deadline);
+  if (mine.leads()) show_records(link, records);
   link.sync();
   block.by_expert();
-  if (work.writes_list) {
-    link.sync();
-    write_list(link, work.at, mine.all);
-  }
-  // Nobody waits for the credits while choices are sorted.
-  if (mine.leads()) static_cast<void>(end_call(link, work.records, deadline, records));
+  link.sync();
+  if (mine.leads()) raise_step(link);
+  write_ways_home(link, work.at, mine.all);
+  end_pending(link, work.at.pending, mine.all.thread());
+  if (mine.leads()) end_dispatch(link, work, records, deadline);
 }
 
 }  // namespace tmap::kernels::peer

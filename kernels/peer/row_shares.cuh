@@ -7,7 +7,7 @@
 
 #include <cstdint>
 
-#include "kernels/peer/expert_records.hpp"
+#include "kernels/peer/worker.hpp"
 
 namespace tmap::kernels {
 

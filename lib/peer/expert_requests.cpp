@@ -31,7 +31,7 @@ kernels::peer::expert_arrays call_parts::arrays(const std::uint32_t* pending) co
   at.weights = offset(at_.weights);
   at.places = offset(at_.row_of_choice);
   at.first_ids = offset(at_.first_ids);
-  at.order = are_few(sizes_) ? 0 : offset(at_.order);  // with few tokens all rows come at once
+  at.order = offset(at_.order);
   at.list = offset(at_.list);
   at.list_parts = with_.blocks;
   at.pending = pending_of(pending);
@@ -114,6 +114,18 @@ fetch_request call_parts::fetching(std::uint32_t row_bytes) const {
   made.call.stages =
       std::min(kernels::peer::most_staging_bytes / made.call.staging_bytes, kernels::peer::most_fetch_stages);
   made.entries = kernels::peer::most_fetch_entries;
+  return made;
+}
+
+fetch_request call_parts::few_rows_of(const dispatch_problem& problem) const {
+  constexpr std::uint32_t most_records = 8;  // of a part: more than a block has of few tokens, but for few blocks
+  using kernels::peer::record_part_bytes, kernels::peer::most_few_bytes;
+  fetch_request made = rows_of(problem);
+  made.call.blocks = with_.blocks + 1;
+  made.entries = most_records;
+  const auto part = [&] { return record_part_bytes(made.entries, sizes_.k, sizes_.scales); };
+  while (made.entries > 1 && part() + made.call.staging_bytes > most_few_bytes) made.entries /= 2;
+  made.call.stages = std::min((most_few_bytes - part()) / made.call.staging_bytes, made.call.stages);
   return made;
 }
 

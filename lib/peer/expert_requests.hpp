@@ -49,6 +49,8 @@ class call_parts {
   kernels::peer::exchange_request records() const;
   /// Returns the same by one block, which reads records where they lie.
   kernels::peer::exchange_request few_records() const;
+  /// Describes the fetch of a dispatch by `run::blocks` blocks and one that prepares it.
+  kernels::peer::fetch_request few_rows_of(const dispatch_problem& problem) const;
   kernels::peer::fetch_request rows_of(const dispatch_problem& problem) const;
   kernels::peer::dispatch_words dispatched() const {
     return {offset(at_.outcome), offset(at_.total), shape_word(sizes_)};

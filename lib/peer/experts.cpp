@@ -108,59 +108,52 @@ result<void> prepare_many(const call_parts& call, const kernels::dispatch_call& 
   return arrive(call, work, problem);
 }
 
-/// Does the same in one block. Many scales need more blocks.
-result<void> prepare_few(const call_parts& call, const kernels::dispatch_call& work, const dispatch_problem& problem,
-                         const kernels::peer::exchange_request& fetch) {
+/// Dispatches in one kernel. Scales need another one.
+result<void> dispatch_few(const call_parts& call, const kernels::dispatch_call& work, const dispatch_problem& problem) {
   moe::route_problem coming = by_expert(call);
   coming.rows = call.rows();
   const moe::route_results came = sorted_by_expert(call, problem);
   const reported_call reported{batch_call::moe_route, coming.tokens * coming.k, fault_check::off, call.stream()};
-  const auto prepared = report_call(reported, [&](const fault_sink& faults) -> result<void> {
+  const auto moved = report_call(reported, [&](const fault_sink& faults) -> result<void> {
     const kernels::choice_reports reports{nullptr, call.part<batch_header>(call.at().header), faults};
-    TMAP_TRY_CUDA(kernels::launch_prepare({call.window(),
-                                           {work.at, work.given, call.few_records(), fetch, work.row_scales == nullptr},
-                                           {coming, came, {}, reports, call.stream()},
-                                           call.patience()}));
+    TMAP_TRY_CUDA(kernels::launch_dispatch_few({call.window(),
+                                                {work.at, work.given, call.few_records(), call.few_rows_of(problem)},
+                                                {coming, came, {}, reports, call.stream()},
+                                                call.patience()}));
     return {};
   });
-  if (!prepared) return prepared;
-  if (work.row_scales != nullptr) TMAP_TRY_CUDA(kernels::launch_write_list(work));
+  if (!moved) return moved;
+  if (work.row_scales != nullptr) TMAP_TRY_CUDA(kernels::launch_put_scales(work));
+  if (problem.ready != nullptr) TMAP_TRY_CUDA(cudaEventRecord(problem.ready, call.stream()));
   return {};
-}
-
-/// Returns whether each block stores so few bytes that all threads read rows where they lie. With
-/// more, bulk copies are faster. Each rank gets its part of all choices.
-bool places_few(const call_parts& call, const kernels::peer::fetch_request& request) {
-  constexpr std::uint64_t most_bytes_of_block = 256 << 10;
-  const std::uint64_t choices = std::max(call.sizes().tokens, call.sizes().arrivals / call.ranks()) * call.sizes().k;
-  return are_few(call.sizes()) && choices * request.call.row_bytes <= request.call.blocks * most_bytes_of_block;
 }
 
 result<void> fetch(const call_parts& call, const kernels::peer::fetch_request& request) {
-  const auto launch = places_few(call, request) ? kernels::launch_place_rows : kernels::launch_fetch;
-  TMAP_TRY_CUDA(launch(call.window(), request, call.patience(), call.stream()));
+  TMAP_TRY_CUDA(kernels::launch_fetch(call.window(), request, call.patience(), call.stream()));
   return {};
+}
+
+/// Dispatches by a kernel for each step.
+result<void> dispatch_many(const call_parts& call, const kernels::dispatch_call& work,
+                           const dispatch_problem& problem) {
+  const kernels::peer::fetch_request rows = call.rows_of(problem);
+  if (const auto prepared = prepare_many(call, work, problem, rows.call); !prepared) return prepared;
+  const cudaError_t recorded = problem.ready == nullptr ? cudaSuccess : cudaEventRecord(problem.ready, call.stream());
+  const result<void> fetched = fetch(call, rows);  // others may have its announcement by now
+  TMAP_TRY_CUDA(recorded);
+  return fetched;
 }
 
 result<void> dispatch(const call_parts& call, const dispatch_problem& problem) {
   const auto* const weights = reinterpret_cast<const std::uint32_t*>(problem.weights);
   const auto* const scales = reinterpret_cast<const std::uint32_t*>(problem.x_scales);
-  const kernels::peer::fetch_request rows = call.rows_of(problem);
-  kernels::peer::expert_arrays arrays = call.arrays(problem.pending);
-  if (places_few(call, rows)) arrays.list_parts = 1;  // threads take the entries in any order
   const kernels::dispatch_call work{call.window(),
-                                    arrays,
+                                    call.arrays(problem.pending),
                                     {problem.ids, weights, scales, problem.x_scale_pitch},
                                     departures(call.sizes(), call.ranks()),
                                     call.sizes().scales == 0 ? nullptr : problem.out_scales,
                                     call.stream()};
-  const auto prepared = are_few(call.sizes()) ? prepare_few(call, work, problem, rows.call)
-                                              : prepare_many(call, work, problem, rows.call);
-  if (!prepared) return prepared;
-  const cudaError_t recorded = problem.ready == nullptr ? cudaSuccess : cudaEventRecord(problem.ready, call.stream());
-  const result<void> fetched = fetch(call, rows);  // others may have its announcement by now
-  TMAP_TRY_CUDA(recorded);
-  return fetched;
+  return are_few(call.sizes()) ? dispatch_few(call, work, problem) : dispatch_many(call, work, problem);
 }
 
 /// Describes the sums of some tokens, unless the verdict at an offset of the window is a failure.

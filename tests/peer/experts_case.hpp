@@ -14,8 +14,7 @@
 #include <vector>
 
 #include "kernels/peer/expert_returns.hpp"
-#include "kernels/peer/protocol_gather.hpp"
-#include "kernels/peer/protocol_prepare.hpp"
+#include "kernels/peer/protocol_record_fetch.hpp"
 #include "kernels/peer/protocol_sums.hpp"
 #include "peer/exchange_case.hpp"
 
@@ -175,21 +174,31 @@ class experts_body {
   bool awaits() const { return thread_ == awaiting_thread; }
 
   peer_verdict fetch(Link& link, const fetch_request& request) const {
-    if (awaits()) return {};
-    if (threads_ != 0) return gather(link, request, [&] { place_rows(link, request); });
+    if (awaits() || thread_ != 0 || is_extra()) return {};
     std::array<kernels::peer::fetch_piece, kernels::peer::most_fetch_stages> pieces;
     return kernels::peer::fetch(link, request, pieces.data(), experts_deadline);
   }
   peer_verdict exchange(Link& link, const exchange_request& request, const exchange_request& next = {}) const {
     lone_crew<Link> crew{link};
-    return thread_ == 0 ? kernels::peer::exchange(link, request, crew, experts_deadline, next) : peer_verdict{};
+    if (awaits() || thread_ != 0 || is_extra()) return {};
+    return kernels::peer::exchange(link, request, crew, experts_deadline, next);
   }
+  /// Returns whether only dispatches of few tokens have this block.
+  bool is_extra() const { return block_ == case_.blocks; }
 
   void dispatch(Link& link, std::uint32_t call) const {
-    threads_ == 0 ? prepare_many(link, call) : prepare_few(link, call);
-    const std::vector<awaited_row> awaited = awaits() ? await_rows(link, call) : std::vector<awaited_row>{};
-    const peer_verdict verdict = fetch(link, rows_request(link));
-    end(link, verdict);
+    std::vector<awaited_row> awaited;
+    peer_verdict verdict{};
+    if (threads_ == 0) {
+      prepare_many(link, call);
+      if (awaits()) awaited = await_rows(link, call);
+      verdict = fetch(link, rows_request(link));
+      end(link, verdict);
+    } else {
+      verdict = dispatch_few(link, call);
+      end(link, verdict);
+      if (awaits()) awaited = await_rows(link, call);  // all have come
+    }
     if (awaits() && kernels::peer::is_success(link, in_.outcome, dispatched_shape)) check_awaited(link, awaited);
     if (leads() && verdict.status == peer_status::ok) check_rows(link, call);
   }
@@ -247,51 +256,6 @@ class experts_body {
   peer_verdict await_sums(Link& link, std::uint32_t shape) const {
     return kernels::peer::await_sums(link, {in_.outcome, in_.at.total, shape}, experts_deadline);
   }
-  /// Runs a call in which threads read rows where they lie. Those of the first block share them.
-  template <class Work>
-  peer_verdict gather(Link& link, const fetch_request& request, const Work& work) const {
-    gather_team<Work> team{*this, link, work};
-    if (thread_ == 0) return kernels::peer::gather(link, request, experts_deadline, team);
-    link.sync();
-    if (link.load_shared(has_rows_at) == 0) return {};
-    work();
-    link.sync();
-    return {};
-  }
-  template <class Work>
-  struct gather_team {
-    const experts_body& body;
-    Link& link;
-    const Work& move_rows;
-    bool has_begun{false};
-
-    void work() {
-      begin(1);
-      if (body.block_ == 0) move_rows();
-      link.sync();
-    }
-    void dismiss() {
-      if (!has_begun) begin(0);
-    }
-    void begin(std::uint32_t has_rows) {
-      has_begun = true;
-      link.store_shared(has_rows_at, has_rows);
-      link.sync();
-    }
-  };
-  void place_rows(Link& link, const fetch_request& request) const {
-    const kernels::peer::listed_rows<Link> listed(link, request);
-    for (std::uint32_t i = thread_; i < listed.count(); i += threads_) {
-      const kernels::peer::row_place from = listed.find(listed.entry(i));
-      for (std::uint32_t number = 0; from.offset != 0 && number < request.places; ++number) {
-        const std::uint64_t target = listed.target(i, number);
-        for (std::uint32_t at = 0; target != 0 && at < request.call.row_bytes; at += 4) {
-          link.store(link.rank(), target + at, link.load(from.rank, from.offset + at));
-        }
-      }
-    }
-  }
-
   void combine_rows(Link& link, std::uint32_t call, std::uint32_t shape) const {
     alone(link, [&] { multiply(link, call); });
     static_cast<void>(exchange(link, places_request(shape)));
@@ -317,10 +281,8 @@ class experts_body {
     made.blocks = case_.blocks;
     return made;
   }
-  /// Returns the arrays of this rank. Few tokens are fetched in the order of their records.
   expert_arrays arrays(Link& link) const {
     expert_arrays at = in_.at;
-    if (threads_ != 0) at.order = 0;
     at.pending = {case_.is_awaited ? link.address(link.rank(), in_.pending) : 0, case_.experts, case_.blocks};
     return at;
   }
@@ -391,20 +353,25 @@ class experts_body {
     alone(link, [&] { arrive(link); });
   }
   /// After a combine without success, `x` may be overwritten once all ranks have pulled it.
-  void prepare_few(Link& link, std::uint32_t call) const {
+  peer_verdict dispatch_few(Link& link, std::uint32_t call) const {
     alone(link, [&] {
       const std::uint32_t last = link.load(link.rank(), offsetof(detail::peer::window_header, verdict));
       if (detail::peer::verdict_of(last).status == peer_status::ok || has_credits(link)) write_rows(link, call);
     });
+    if (awaits()) return {};
+    const given_ids ids = choices(call, link.rank());
+    kernels::peer::preparation work{arrays(link), of(ids), records_of_one_block(link.rank()), rows_request(link)};
+    work.rows.call.blocks = case_.blocks + 1;
     if (block_ == 0) {
-      const given_ids ids = choices(call, link.rank());
-      const kernels::peer::preparation work{arrays(link), of(ids), records_of_one_block(link.rank()),
-                                            rows_request(link).call, true};
       preparing_block block{*this, link, work};
       const kernels::peer::word_worker mine{{thread_, threads_}, {0, 1}};
       kernels::peer::prepare(link, work, {mine, true, mine}, block, experts_deadline);
+    } else {
+      std::array<kernels::peer::fetch_piece, kernels::peer::most_fetch_stages> pieces;
+      kernels::peer::fetch_records(link, work, work.rows, pieces.data(), experts_deadline);
     }
-    link.end_kernel();
+    const std::uint32_t ended = leads() ? link.load(link.rank(), offsetof(detail::peer::window_header, verdict)) : 0;
+    return detail::peer::verdict_of(ended);
   }
   exchange_request records_of_one_block(std::uint32_t rank) const {
     exchange_request made = records_request(rank);
@@ -454,6 +421,8 @@ class experts_body {
 
   /// Stands in for the sorts of `prepare`. The first thread alone sorts.
   struct preparing_block {
+    static constexpr bool leader_takes = true;
+
     const experts_body& body;
     Link& link;
     const kernels::peer::preparation& work;
@@ -674,17 +643,19 @@ ranks::program experts_program(const experts_case& given, const verdict_check& c
   const auto verdicts = std::make_shared<verdict_lists>();
   ranks::program made;
   made.ranks = given.ranks;
+  const std::uint32_t most_blocks = given.blocks + 2;  // of a rank: one prepares few tokens, one waits for rows
   for (std::uint32_t rank = 0; rank < given.ranks; ++rank) {
-    for (std::uint32_t block = 0; block < given.blocks; ++block) {
+    const std::uint32_t blocks = given.blocks + (given.threads_of(rank) != 0 ? 1 : 0);
+    for (std::uint32_t block = 0; block < blocks; ++block) {
       const std::uint32_t threads = block == 0 ? std::max(given.threads_of(rank), 1u) : 1;
       for (std::uint32_t thread = 0; thread < threads; ++thread) {
         made.threads.push_back(
-            {rank, rank * given.blocks + block, experts_body<Link>(given, {rank, block, thread}, *verdicts)});
+            {rank, rank * most_blocks + block, experts_body<Link>(given, {rank, block, thread}, *verdicts)});
       }
     }
     if (!given.is_awaited) continue;
-    made.threads.push_back({rank, given.ranks * given.blocks + rank,
-                            experts_body<Link>(given, {rank, given.blocks, awaiting_thread}, *verdicts)});
+    made.threads.push_back(
+        {rank, (rank + 1) * most_blocks - 1, experts_body<Link>(given, {rank, blocks, awaiting_thread}, *verdicts)});
   }
   made.begin = [verdicts, given] { verdicts->assign(given.ranks, {}); };
   made.check = [verdicts, check] { return check(*verdicts); };

@@ -137,37 +137,8 @@ TEST(protocol_experts_ends, deadlines_that_come_early_break_the_group_and_no_row
   }
 }
 
-/// Moves rows by bulk copies.
-struct by_copies {
-  static peer_verdict move(model_link& link, const kernels::peer::fetch_request& request) {
-    kernels::peer::fetch_piece pieces[kernels::peer::most_fetch_stages];
-    return fetch(link, request, pieces, experts_deadline);
-  }
-};
-
-/// Moves the first words of rows as threads do that read them where they lie.
-struct by_threads {
-  model_link& link;
-  const kernels::peer::fetch_request& request;
-
-  static peer_verdict move(model_link& link, const kernels::peer::fetch_request& request) {
-    by_threads only{link, request};
-    return gather(link, request, experts_deadline, only);
-  }
-  void work() const {
-    const kernels::peer::listed_rows<model_link> listed(link, request);
-    for (std::uint32_t i = 0; i < listed.count(); ++i) {
-      const kernels::peer::row_place from = listed.find(listed.entry(i));
-      const std::uint64_t to = listed.target(i, 0);
-      if (from.offset != 0 && to != 0) link.store(link.rank(), to, link.load(from.rank, from.offset));
-    }
-  }
-  void dismiss() const {}
-};
-
 /// Runs a fetch of rank 0 by a list that names a row and a place that are not there. Rank 1 has one
 /// row.
-template <class By>
 struct hostile_fetch {
   static constexpr std::uint64_t rows = peer_header_bytes, list = rows + 64, listed = list + 64, out = listed + 16;
 
@@ -192,7 +163,9 @@ struct hostile_fetch {
     request.places = 1;
     request.entries = 2;
     request.out_pitch = 16;
-    link.expect(By::move(link, request).status == peer_status::ok, "the call is a success");
+    kernels::peer::fetch_piece pieces[kernels::peer::most_fetch_stages];
+    const peer_verdict ended = fetch(link, request, pieces, experts_deadline);
+    link.expect(ended.status == peer_status::ok, "the call is a success");
     link.end_kernel();
     for (std::uint32_t place = 0; place < 4; ++place) {
       const std::uint32_t want = me == 0 && place == 1 ? 77 : 0;
@@ -202,11 +175,58 @@ struct hostile_fetch {
 };
 
 TEST(protocol_experts_ends, a_list_of_rows_and_places_that_are_not_there_moves_nothing_else) {
-  for (const auto& run : {hostile_fetch<by_copies>::run, hostile_fetch<by_threads>::run}) {
-    ranks::program hostile;
-    for (std::uint32_t rank = 0; rank < 2; ++rank) hostile.threads.push_back({rank, rank, run});
-    expect_at_random(hostile, 50);
+  ranks::program hostile;
+  for (std::uint32_t rank = 0; rank < 2; ++rank) hostile.threads.push_back({rank, rank, hostile_fetch::run});
+  expect_at_random(hostile, 50);
+}
+
+/// Fetches two records of rank 0, of which one names a row that is not there, and the other one a
+/// place that is not there. Rank 1 has one row. One thread does the work of both blocks.
+void fetch_hostile_records(model_link& link) {
+  constexpr std::uint64_t rows = peer_header_bytes, arriving = rows + 64, places = arriving + 64, total = places + 64,
+                          out = total + 16;
+  const std::uint32_t me = link.rank();
+  link.store(me, rows, 77);
+  if (me == 0) {
+    for (std::uint32_t i = 0; i < 2; ++i) {
+      link.store(me, arriving + 32 * i + 4 * kernels::peer::record::token, 1 - i);
+      link.store(me, arriving + 32 * i + 4 * kernels::peer::record::source, 1);
+      link.store(me, word_at(places, 2 * i), 2 * i);  // places 0 and 2, of 2
+      link.store(me, word_at(places, 2 * i + 1), 1);
+    }
+    link.store(me, total, 2);
   }
+  link.end_kernel();
+  kernels::peer::preparation work{};
+  work.at.k = 2;
+  work.at.arriving = arriving;
+  work.at.places = places;
+  work.at.total = total;
+  exchange_request& call = work.rows.call;
+  call.rows = rows;
+  call.out = out;
+  call.row_bytes = call.staging_bytes = call.sent_pitch = work.rows.out_pitch = 16;
+  call.sent_rows = call.stages = 1;
+  call.blocks = call.capacity = work.rows.places = work.rows.entries = 2;
+  kernels::peer::raise_step(link);
+  kernels::peer::raise_step(link);
+  kernels::peer::fetch_request request = work.rows;
+  const peer_verdict told = kernels::peer::announce(link, request.call, kernels::peer::no_moves{}, 1, experts_deadline);
+  link.expect(told.status == peer_status::ok, "the rows are announced");
+  request.call.block = 1;
+  kernels::peer::fetch_piece pieces[kernels::peer::most_fetch_stages];
+  fetch_records(link, work, request, pieces, experts_deadline);
+  link.end_kernel();
+  for (std::uint32_t place = 0; place < 4; ++place) {
+    const std::uint32_t want = me == 0 && place == 1 ? 77 : 0;
+    link.expect(link.load(me, out + 16 * place) == want, "only the good place gets a row");
+  }
+}
+
+TEST(protocol_experts_ends, records_of_rows_and_places_that_are_not_there_move_nothing_else) {
+  ranks::program hostile;
+  for (std::uint32_t rank = 0; rank < 2; ++rank) hostile.threads.push_back({rank, rank, fetch_hostile_records});
+  expect_at_random(hostile, 50);
 }
 
 /// Expects that what one thread of one rank does holds in every execution.

@@ -100,7 +100,48 @@ struct swapped_loads : faulty_link {
   }
 };
 TEST(protocol_experts_faults, swapped_ranks_of_loads_are_seen) {
-  expect_failure_at_random(experts_program<swapped_loads>(three_threads()), "");
+  experts_case few = two_ranks();
+  few.threads = 3;
+  few.pulls_all = true;
+  expect_failure_at_random(experts_program<swapped_loads>(few), "");
+}
+
+// Faults between the block that prepares few tokens, and those that fetch their rows.
+
+TEST(protocol_experts_faults, rows_of_few_tokens_from_another_rank_are_seen) {
+  expect_failure_at_random(experts_program<swapped_ranks>(three_threads()), "right");
+}
+using without_steps = without_waiting_for<offsetof(window_header, steps_raised)>;
+TEST(protocol_experts_faults, records_read_before_they_came_are_seen) {
+  expect_failure_at_random(experts_program<without_steps>(three_threads()), "");
+}
+/// Waits for the records alone, and not for their places.
+struct without_second_step : faulty_link {
+  using faulty_link::faulty_link;
+  [[nodiscard]] bool wait(std::uint64_t signal, std::uint32_t value, std::uint64_t deadline,
+                          std::uint64_t unless = no_word) {
+    const bool is_second = signal == offsetof(window_header, steps_raised) && value % 2 == 0;
+    return is_second || faulty_link::wait(signal, value, deadline, unless);
+  }
+};
+TEST(protocol_experts_faults, rows_put_before_their_places_are_known_are_seen) {
+  expect_failure_at_random(experts_program<without_second_step>(three_threads()), "right");
+}
+TEST(protocol_experts_faults, steps_raised_without_a_release_are_seen) {
+  expect_failure_at_random(experts_program<raise_relaxed>(three_threads()), "");
+}
+TEST(protocol_experts_faults, a_step_that_is_not_counted_is_seen) {
+  expect_failure_at_random(experts_program<epoch_not_raised<offsetof(window_header, steps_expected)>>(three_threads()),
+                           "");
+}
+TEST(protocol_experts_faults, a_missing_proxy_fence_between_blocks_is_seen) {
+  expect_failure_at_random(experts_program<without_proxy_fence>(three_threads()), "");
+}
+TEST(protocol_experts_faults, a_missing_wait_for_gets_of_records_is_seen) {
+  expect_failure_at_random(experts_program<without_wait_gets>(three_threads()), "");
+}
+TEST(protocol_experts_faults, a_missing_settle_of_rows_is_seen) {
+  expect_failure_at_random(experts_program<without_settle>(three_threads()), "");
 }
 
 TEST(protocol_experts_faults, an_unchecked_capacity_is_seen) {

@@ -10,7 +10,7 @@ namespace tmap::detail::peer {
 
 /// Holds a word that comes with a tag, in a single access of 8 bytes: a packet for threads that
 /// each send one word. Its offset is a multiple of 8.
-struct tagged_word {
+struct alignas(8) tagged_word {
   std::uint32_t word;
   std::uint32_t tag;
 };
@@ -24,12 +24,14 @@ struct window_header {
   std::uint32_t credited[max_group_ranks];      ///< exchanges for which s has pulled its rows from here
   std::uint32_t broken;                         ///< raised by any rank that gives up
   std::uint32_t workers_raised;                 ///< by the own rank's blocks
+  std::uint32_t steps_raised;                   ///< by the own rank's block that prepares a dispatch
 
   // Epochs: how far this rank has come. Only the rank itself reads and writes them. They lie in
   // memory, so that a replayed graph goes on where the last replay ended.
   std::uint32_t barriers;
   std::uint32_t exchanges;
   std::uint32_t workers_expected;
+  std::uint32_t steps_expected;
   std::uint32_t puts_sent[max_group_ranks];
   std::uint32_t puts_taken[max_group_ranks];
 
@@ -41,7 +43,7 @@ struct window_header {
   alignas(16) std::uint32_t announcements[16184];
 
   // The rows of each source that come with its announcement (eager_area.hpp).
-  tagged_word eager[24576];
+  tagged_word eager[24574];
 };
 static_assert(sizeof(window_header) == peer_header_bytes);
 static_assert(std::is_trivial_v<window_header> && std::is_standard_layout_v<window_header>);

@@ -2,12 +2,13 @@
 #include <tmap/device/peer_link.cuh>
 #include <tmap/moe.hpp>
 
+#include <algorithm>
 #include <cstdint>
 
 #include "kernels/load_kernel.hpp"
 #include "kernels/moe/route_place.cuh"
 #include "kernels/peer/plain_launch.hpp"
-#include "kernels/peer/protocol_prepare.hpp"
+#include "kernels/peer/protocol_record_fetch.hpp"
 #include "kernels/peer/sort_ranks.cuh"
 #include "kernels/peer_launch.hpp"
 
@@ -15,7 +16,7 @@ namespace tmap::kernels {
 namespace {
 
 /// Holds what the kernel works on.
-struct prepare_work {
+struct few_tokens_work {
   peer::preparation all;
   sort_work by_expert;
 };
@@ -48,8 +49,10 @@ struct prepare_team {
 
 /// Works by the threads of the kernel's block.
 struct preparing_block {
+  static constexpr bool leader_takes = false;
+
   const device::peer_link& link;
-  const prepare_work& work;
+  const few_tokens_work& work;
   rank_sort& ranks;
   unsigned char* memory;  ///< of a sort by expert
   block_header& header;
@@ -84,34 +87,63 @@ struct preparing_block {
   }
 };
 
-/// Runs in a single block.
-__global__ void __launch_bounds__(sort_threads, 1)
-    prepare_kernel(const __grid_constant__ peer_memory_ref window, const __grid_constant__ prepare_work work,
-                   std::uint64_t patience) {
-  extern __shared__ __align__(16) unsigned char shared[];
+/// Prepares the dispatch, in the first block.
+__device__ void prepare_rows(const peer_memory_ref& window, const few_tokens_work& work, unsigned char* shared,
+                             peer::packet* taken, std::uint64_t patience) {
   __shared__ rank_sort ranks;
   __shared__ block_header header;
   __shared__ prepare_team team;
-  __shared__ peer::packet taken[peer::most_taken_packets];
   team.init();
-  cudaTriggerProgrammaticLaunchCompletion();
   cudaGridDependencySynchronize();
   device::peer_link link(window, nullptr, nullptr, taken);
   preparing_block block{link, work, ranks, shared, header, team};
   peer::prepare(link, work.all, prepare_team::thread(), block, link.now() + patience);
 }
 
-}  // namespace
-
-cudaError_t load_prepare_kernel() {
-  return load(prepare_kernel);
+/// Fetches rows, in the first thread of another block.
+__device__ void fetch_rows(const peer_memory_ref& window, const few_tokens_work& work, const unsigned char* shared,
+                           peer::packet* taken, std::uint64_t patience) {
+  __shared__ device::tile_barrier gets[peer::record_fetch_sets];
+  __shared__ peer::fetch_piece pieces[peer::most_fetch_stages];
+  for (device::tile_barrier& each : gets) each.init(1);
+  device::fence_barrier_init();
+  cudaGridDependencySynchronize();
+  peer::fetch_request request = work.all.rows;
+  request.call.block = blockIdx.x;
+  device::peer_link link(window, shared, gets, taken);
+  peer::fetch_records(link, work.all, request, pieces, link.now() + patience);
 }
 
-cudaError_t launch_prepare(const prepare_call& call) {
-  const prepare_work work{call.work, sort_of(call.by_expert)};
-  launch_size size{1, sort_threads, sort_memory::bytes(call.by_expert.problem.experts)};
-  size.most_shared_bytes = sort_memory::bytes(moe::max_experts);
-  return launch_behind(prepare_kernel, size, call.by_expert.stream, call.window, work, call.patience);
+/// Runs in one block that prepares, and in those that fetch rows. They must all run at the same
+/// time.
+__global__ void __launch_bounds__(sort_threads, 1)
+    dispatch_few_kernel(const __grid_constant__ peer_memory_ref window, const __grid_constant__ few_tokens_work work,
+                        std::uint64_t patience) {
+  extern __shared__ __align__(128) unsigned char shared[];
+  __shared__ peer::packet taken[peer::most_taken_packets];
+  cudaTriggerProgrammaticLaunchCompletion();
+  if (blockIdx.x == 0) {
+    prepare_rows(window, work, shared, taken, patience);
+  } else if (threadIdx.x == 0) {
+    fetch_rows(window, work, shared, taken, patience);
+  }
+}
+
+}  // namespace
+
+cudaError_t load_dispatch_few() {
+  return load(dispatch_few_kernel);
+}
+
+cudaError_t launch_dispatch_few(const few_tokens_call& call) {
+  const few_tokens_work work{call.work, sort_of(call.by_expert)};
+  const peer::exchange_request& rows = call.work.rows.call;
+  const std::uint32_t part = peer::record_part_bytes(call.work.rows.entries, call.work.at.k, call.work.at.scales);
+  launch_size size{rows.blocks, sort_threads};
+  size.shared_bytes =
+      std::max(rows.stages * rows.staging_bytes + part, sort_memory::bytes(call.by_expert.problem.experts));
+  size.most_shared_bytes = peer::most_few_bytes;
+  return launch_behind(dispatch_few_kernel, size, call.by_expert.stream, call.window, work, call.patience);
 }
 
 }  // namespace tmap::kernels
