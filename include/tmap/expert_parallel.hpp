@@ -137,7 +137,9 @@ struct run {
   /// *window*: `workspace_bytes`, the same for a dispatch and its combine, which finds there what
   /// the dispatch knew. One workspace serves one dispatch at a time.
   workspace scratch{};
-  std::uint32_t blocks{16};  ///< of the kernels that move rows, at most 64; each takes a whole multiprocessor
+  /// Blocks of the kernels that move rows, at most 64. Each takes a whole multiprocessor. With few
+  /// tokens there is one more.
+  std::uint32_t blocks{16};
   std::chrono::milliseconds patience{default_peer_patience};  ///< of each of a call's kernels
 };
 

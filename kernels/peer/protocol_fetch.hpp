@@ -280,13 +280,12 @@ template <class Link>
 class row_fetcher {
  public:
   TMAP_HOST_DEVICE row_fetcher(Link& link, const fetch_request& request, fetch_piece* pieces,
-                               group_raiser<Link>& pending)
+                               listed_places<Link>& places, group_raiser<Link>& pending)
       : link_(link),
         request_(request),
         told_(link, request.call),
         walk_(link, request),
-        places_{link},
-        mover_(link, request, pieces, places_, pending) {}
+        mover_(link, request, pieces, places, pending) {}
 
   TMAP_HOST_DEVICE void run() {
     list_part now = walk_.next();
@@ -333,7 +332,6 @@ class row_fetcher {
   const fetch_request& request_;
   announcements<Link> told_;
   list_walk<Link> walk_;
-  listed_places<Link> places_;
   row_mover<Link, listed_places<Link>> mover_;
 };
 
@@ -345,7 +343,8 @@ struct fetch_moves : lone_moves {
 
   template <class Link>
   [[nodiscard]] TMAP_HOST_DEVICE peer_verdict move(Link& link, std::uint32_t) const {
-    row_fetcher<Link>(link, request, pieces, pending).run();
+    listed_places<Link> places{link};  // outside: an object that refers to its own parts is memory
+    row_fetcher<Link>(link, request, pieces, places, pending).run();
     return {};
   }
 };

@@ -91,15 +91,14 @@ template <class Link>
 class record_fetcher {
  public:
   TMAP_HOST_DEVICE record_fetcher(Link& link, const preparation& work, const fetch_request& request,
-                                  fetch_piece* pieces, record_places<Link>& places)
+                                  fetch_piece* pieces, record_places<Link>& places, group_raiser<Link>& nobody)
       : link_(link),
         at_(work.at),
         layout_(work),
         told_(link, request.call),
         most_(request.entries),
         places_(places),
-        nobody_waits_(link, none_pending_),
-        mover_(link, request, pieces, places, nobody_waits_),
+        mover_(link, request, pieces, places, nobody),
         block_(request.call.block - 1),
         blocks_(request.call.blocks - 1) {}
 
@@ -136,8 +135,6 @@ class record_fetcher {
   announcements<Link> told_;
   std::uint32_t most_;  ///< records of a part
   record_places<Link>& places_;
-  pending_groups none_pending_{};
-  group_raiser<Link> nobody_waits_;
   row_mover<Link, record_places<Link>> mover_;
   std::uint32_t block_;  ///< of those that fetch
   std::uint32_t blocks_;
@@ -151,7 +148,9 @@ struct record_fetch_moves : lone_moves {
   record_places<Link>& places;
 
   [[nodiscard]] TMAP_HOST_DEVICE peer_verdict move(Link& link, std::uint32_t) const {
-    record_fetcher<Link>(link, work, request, pieces, places).run();
+    constexpr pending_groups no_groups{};
+    group_raiser<Link> nobody(link, no_groups);
+    record_fetcher<Link>(link, work, request, pieces, places, nobody).run();
     return places.is_late() ? give_up_waiting(link, link.rank(), protocol_step::workers) : peer_verdict{};
   }
 };

@@ -47,7 +47,7 @@ class call_parts {
   /// `pending`: as `dispatch_problem::pending`, or null.
   kernels::peer::expert_arrays arrays(const std::uint32_t* pending = nullptr) const;
   kernels::peer::exchange_request records() const;
-  /// Returns the same by one block, which reads records where they lie.
+  /// Returns the same by one block, which sends records that are few.
   kernels::peer::exchange_request few_records() const;
   /// Describes the fetch of a dispatch by `run::blocks` blocks and one that prepares it.
   kernels::peer::fetch_request few_rows_of(const dispatch_problem& problem) const;
