@@ -42,7 +42,10 @@ struct exchange_case {
   std::uint64_t pair_bytes{512};  ///< the most from one rank to another, for links that carry parcels
   bool is_eager{false};           ///< rows that are few come with the announcement
   bool odd_ranks_pull{false};     ///< and let others pull theirs
+  bool has_crew{false};           ///< a second thread of the first block moves eager rows
 };
+
+inline constexpr std::uint64_t exchange_deadline = 100;
 
 /// Moves eager rows by the one thread of a block.
 template <class Link>
@@ -77,17 +80,72 @@ inline exchange_case two_calls() {
 /// The verdicts of each rank's calls.
 using verdict_lists = std::vector<std::vector<peer_verdict>>;
 
-inline constexpr std::uint64_t exchange_deadline = 100;
-
-/// Writes, exchanges and checks the rows of one block of one rank.
+/// Lets a second thread of the block move eager rows while the first one goes on, as kernels do.
+/// They meet at barriers of the block, and share words of its memory.
 template <class Link>
+class second_thread_crew {
+ public:
+  explicit second_thread_crew(Link& link) : link_(link) {}
+
+  void send(const exchange_request&, std::uint32_t call) { give(job::send, call); }
+  void begin_take(const exchange_request&, std::uint32_t call, std::uint64_t) {
+    await_work();
+    give(job::take, call);
+  }
+  std::uint32_t end_take() {
+    await_work();
+    return link_.load_shared(late_at);
+  }
+  void dismiss() {
+    await_work();
+    give(job::leave, 0);
+  }
+
+  /// Works in the second thread until the first one dismisses it.
+  static void serve(Link& link, const exchange_request& request) {
+    for (;;) {
+      link.sync();
+      const auto next = static_cast<job>(link.load_shared(job_at));
+      const std::uint32_t call = link.load_shared(call_at);
+      if (next == job::leave) return;
+      if (next == job::send) kernels::peer::send_rows(link, request, call, {0, 1});
+      if (next == job::take) {
+        link.store_shared(late_at, kernels::peer::take_rows(link, request, call, exchange_deadline, {0, 1}));
+      }
+      link.sync();
+    }
+  }
+
+ private:
+  enum class job : std::uint32_t { leave, send, take };
+  static constexpr std::uint32_t job_at = 1 << 16, call_at = job_at + 4, late_at = job_at + 8;
+
+  void give(job next, std::uint32_t call) {
+    link_.store_shared(job_at, static_cast<std::uint32_t>(next));
+    link_.store_shared(call_at, call);
+    link_.sync();
+    is_working_ = true;
+  }
+  void await_work() {
+    if (is_working_) link_.sync();
+    is_working_ = false;
+  }
+
+  Link& link_;
+  bool is_working_{false};
+};
+
+/// Writes, exchanges and checks the rows of one block of one rank. The second thread of a block is
+/// its crew.
+template <class Link, class Crew = second_thread_crew<Link>>
 class exchange_body {
  public:
-  exchange_body(const exchange_case& given, std::uint32_t block, verdict_lists& verdicts)
-      : case_(given), block_(block), verdicts_(verdicts) {}
+  exchange_body(const exchange_case& given, std::uint32_t block, std::uint32_t thread, verdict_lists& verdicts)
+      : case_(given), block_(block), thread_(thread), verdicts_(verdicts) {}
 
   void operator()(ranks::model_link& sound) const {
     Link link(sound);
+    if (thread_ != 0) return serve(link);
     for (std::uint32_t call = 0; call < case_.calls; ++call) {
       const peer_verdict verdict = run_call(link, call);
       link.end_kernel();
@@ -112,8 +170,21 @@ class exchange_body {
     if constexpr (requires { &Link::exchange_by_parcels; }) {
       return link.exchange_by_parcels(request(link.rank()), case_.pair_bytes, exchange_deadline);
     } else {
-      lone_crew<Link> crew{link};
-      return kernels::peer::exchange(link, request(link.rank()), crew, exchange_deadline);
+      if (!case_.has_crew || block_ != 0) {
+        lone_crew<Link> alone{link};
+        return kernels::peer::exchange(link, request(link.rank()), alone, exchange_deadline);
+      }
+      Crew crew(link);
+      const peer_verdict verdict = kernels::peer::exchange(link, request(link.rank()), crew, exchange_deadline);
+      crew.dismiss();
+      return verdict;
+    }
+  }
+  void serve(Link& link) const {
+    for (std::uint32_t call = 0; call < case_.calls; ++call) {
+      link.end_kernel();
+      Crew::serve(link, request(link.rank()));
+      link.end_kernel();
     }
   }
 
@@ -225,6 +296,7 @@ class exchange_body {
 
   const exchange_case case_;
   std::uint32_t block_;
+  std::uint32_t thread_;
   verdict_lists& verdicts_;
 };
 
@@ -257,14 +329,17 @@ inline verdict_check all_calls(peer_status status, std::uint32_t peer) {
 }
 
 /// Makes a program of an exchange. Rows are checked after each call that returns ok.
-template <class Link = ranks::model_link>
+template <class Link = ranks::model_link, class Crew = second_thread_crew<Link>>
 ranks::program exchange_program(const exchange_case& given, const verdict_check& check) {
   const auto verdicts = std::make_shared<verdict_lists>();
   ranks::program made;
   made.ranks = given.ranks;
   for (std::uint32_t rank = 0; rank < given.ranks; ++rank) {
     for (std::uint32_t block = 0; block < given.blocks; ++block) {
-      made.threads.push_back({rank, rank * given.blocks + block, exchange_body<Link>(given, block, *verdicts)});
+      for (std::uint32_t thread = 0; thread < (given.has_crew && block == 0 ? 2u : 1u); ++thread) {
+        made.threads.push_back(
+            {rank, rank * given.blocks + block, exchange_body<Link, Crew>(given, block, thread, *verdicts)});
+      }
     }
   }
   made.begin = [verdicts, given] { verdicts->assign(given.ranks, {}); };
@@ -272,9 +347,9 @@ ranks::program exchange_program(const exchange_case& given, const verdict_check&
   return made;
 }
 
-template <class Link = ranks::model_link>
+template <class Link = ranks::model_link, class Crew = second_thread_crew<Link>>
 ranks::program exchange_program(const exchange_case& given) {
-  return exchange_program<Link>(given, all_calls_ok(given.calls));
+  return exchange_program<Link, Crew>(given, all_calls_ok(given.calls));
 }
 
 }  // namespace tmap::testing

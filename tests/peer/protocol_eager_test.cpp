@@ -50,6 +50,15 @@ TEST(protocol_eager, replays_with_other_sizes_hold) {
   expect_at_random(exchange_program<pulls_nothing>(three_eager_ranks()), 200);
 }
 
+TEST(protocol_eager, rows_that_a_crew_moves_hold) {
+  exchange_case crewed = three_eager_ranks();
+  crewed.has_crew = true;
+  expect_at_random(exchange_program<pulls_nothing>(crewed), 200);
+  crewed.odd_ranks_pull = true;
+  crewed.blocks = 2;
+  expect_at_random(exchange_program(crewed), 200);
+}
+
 TEST(protocol_eager, ranks_that_send_rows_hold_with_those_that_let_them_be_pulled) {
   exchange_case mixed = three_eager_ranks();
   mixed.odd_ranks_pull = true;
@@ -111,6 +120,27 @@ TEST(protocol_eager_faults, a_missing_wait_for_words_is_seen) {
 TEST(protocol_eager_faults, a_missing_credit_is_seen) {
   expect_eager_fault<without_credit>("");
 }
+
+/// Lets the first thread go on before its crew has taken the rows.
+template <class Link>
+struct crew_that_nobody_awaits : second_thread_crew<Link> {
+  using second_thread_crew<Link>::second_thread_crew;
+  std::uint32_t end_take() { return kernels::peer::no_rank; }
+};
+TEST(protocol_eager_faults, a_credit_before_the_crew_has_taken_is_seen) {
+  exchange_case crewed = two_eager_calls();
+  crewed.has_crew = true;
+  crewed.calls = 3;
+  crewed.ranks = 3;
+  using crew = crew_that_nobody_awaits<ranks::model_link>;
+  expect_failure_at_random(exchange_program<ranks::model_link, crew>(crewed), "");
+}
+TEST(protocol_eager_faults, a_missing_barrier_with_the_crew_is_seen) {
+  exchange_case crewed = two_eager_calls();
+  crewed.has_crew = true;
+  expect_failure_at_random(exchange_program<without_sync>(crewed), "");
+}
+
 TEST(protocol_eager_faults, an_epoch_not_raised_is_seen) {
   expect_eager_fault<epoch_not_raised<offsetof(window_header, exchanges)>>("");
 }
