@@ -121,7 +121,8 @@ __global__ void __launch_bounds__(sort_threads, 1)
                         std::uint64_t patience) {
   extern __shared__ __align__(128) unsigned char shared[];
   __shared__ peer::packet taken[peer::most_taken_packets];
-  cudaTriggerProgrammaticLaunchCompletion();
+  // The next kernel starts after this one. If it waited on multiprocessors that another rank of the
+  // same GPU needs, that rank would not come.
   if (blockIdx.x == 0) {
     prepare_rows(window, work, shared, taken, patience);
   } else if (threadIdx.x == 0) {
@@ -134,6 +135,11 @@ __global__ void __launch_bounds__(sort_threads, 1)
 cudaError_t load_dispatch_few() {
   return load(dispatch_few_kernel);
 }
+
+// The block that prepares also has static memory. A multiprocessor has 227 KiB.
+static_assert(sort_memory::bytes(moe::max_experts) <= peer::most_few_bytes);
+static_assert(sizeof(rank_sort) + sizeof(peer::packet) * peer::most_taken_packets + 2048 + peer::most_few_bytes <=
+              (227 << 10));
 
 cudaError_t launch_dispatch_few(const few_tokens_call& call) {
   const few_tokens_work work{call.work, sort_of(call.by_expert)};

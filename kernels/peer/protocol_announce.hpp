@@ -48,9 +48,6 @@ struct exchange_request {
   /// This call is announced while the one before runs (`announce_early`). The calls of other ranks
   /// need not be so. It has no groups and lacks no room.
   bool is_announced{false};
-  /// If an earlier call keeps this one from its beginning (`after`), this one counts all the same:
-  /// some rank may have announced it. All ranks must have the same.
-  bool always_counts{false};
   /// This rank has everybody's credit for the calls before: its thread has waited for them.
   bool has_credits{false};
   /// Rows for a rank that `are_eager` come with the announcement. There is one group, and the bytes

@@ -92,16 +92,14 @@ template <class Link, class Moves>
   return {call, before, true, announce_and_move(link, request, call, deadline, moves)};
 }
 
-/// Waits for the other blocks, and gives the credits of a call, if it counts. Returns its verdict.
+/// Waits for the other blocks, and gives the credits of a call that has begun. Returns its verdict.
 template <class Link>
 [[nodiscard]] TMAP_HOST_DEVICE peer_verdict close_call(Link& link, const exchange_request& request,
                                                        std::uint64_t deadline, const moved_call& moved) {
-  if (is_fatal(moved.verdict.status) || !(moved.has_begun || request.always_counts)) return moved.verdict;
-  if (moved.has_begun) {
-    const peer_verdict met = await_workers(link, request, moved.before, deadline);
-    if (met.status != peer_status::ok) return met;
-  }
-  give_credits(link, moved.call);
+  if (is_fatal(moved.verdict.status)) return moved.verdict;
+  const peer_verdict met = await_workers(link, request, moved.before, deadline);
+  if (met.status != peer_status::ok) return met;
+  if (moved.has_begun) give_credits(link, moved.call);
   return moved.verdict;
 }
 
@@ -120,7 +118,7 @@ template <class Link, class Moves>
                                                      std::uint64_t deadline, const Moves& moves) {
   const moved_call moved = begin_call(link, request, deadline, moves);
   if (request.block == 0) return end_call(link, request, deadline, moved);
-  if (moved.has_begun) link.raise_here(offsetof(window_header, workers_raised), 1);
+  link.raise_here(offsetof(window_header, workers_raised), 1);
   return moved.verdict;
 }
 

@@ -45,7 +45,7 @@ class list_deal {
   }
   /// Returns the place of the entry that is number `number` in the order of the fetch.
   TMAP_HOST_DEVICE constexpr std::uint32_t place(std::uint32_t number) const {
-    return blocks_ == 1 ? number : begin(number % blocks_) + number / blocks_;
+    return begin(number % blocks_) + number / blocks_;
   }
 
  private:
@@ -84,7 +84,7 @@ struct fetch_request {
 struct fetch_piece {
   std::uint32_t at;  ///< byte of the row
   std::uint32_t bytes;
-  std::uint32_t entry;  ///< in shared memory
+  std::uint32_t entry;  ///< which names the row to the places of the mover
   std::uint32_t bank;   ///< where in shared memory its part of the list lies
 };
 
@@ -190,7 +190,7 @@ class row_mover {
   /// No row that is moved from now on has a place in a group before `group`.
   TMAP_HOST_DEVICE void reach(std::uint32_t group) { reached_ = group; }
 
-  /// Fetches a row. `entry` is its entry in shared memory, in a bank of the list.
+  /// Fetches a row. `entry` names it to `places`: a list has it in a bank of shared memory.
   TMAP_HOST_DEVICE void move_row(std::uint32_t source, std::uint64_t from, std::uint32_t entry, std::uint32_t bank) {
     const std::uint32_t row_bytes = request_.call.row_bytes, most = request_.call.staging_bytes;
     TMAP_KEEP_ROLLED
@@ -214,7 +214,7 @@ class row_mover {
     for (std::uint32_t i = 0; i < sets_ && (waiting_ >> bank * waiting_bits & most_waiting) != 0; ++i) turn();
   }
 
-  /// Returns when all pieces are in the window and may be announced. Sources are free then, too.
+  /// Returns when all pieces are in the window, for later kernels of this rank. Sources are free.
   TMAP_HOST_DEVICE void finish() {
     TMAP_KEEP_ROLLED
     for (std::uint32_t set = 0; set < sets_; ++set) turn();

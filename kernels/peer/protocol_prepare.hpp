@@ -19,7 +19,7 @@ struct preparation {
   expert_arrays at;
   token_choices given;
   exchange_request records;  ///< by the first block
-  fetch_request rows;        ///< by the other blocks; it is announced with the records or not
+  fetch_request rows;        ///< by the other blocks; it is announced early or not
 
   /// Returns whether so many records for one rank are eager rows.
   [[nodiscard]] TMAP_HOST_DEVICE bool has_eager_records(std::uint32_t ranks, std::uint32_t count) const {
@@ -193,8 +193,7 @@ template <class Link>
 TMAP_HOST_DEVICE void end_dispatch(Link& link, const preparation& work, const moved_call& records,
                                    std::uint64_t deadline) {
   static_cast<void>(end_call(link, work.records, deadline, records));
-  moved_call rows = begin_call(link, work.rows.call, deadline, no_moves{});
-  rows.has_begun = true;  // the other blocks come, also if they move nothing
+  const moved_call rows = begin_call(link, work.rows.call, deadline, no_moves{});
   static_cast<void>(end_call(link, work.rows.call, deadline, rows));
   const std::uint64_t steps = offsetof(window_header, steps_expected);
   link.store(link.rank(), steps, link.load(link.rank(), steps) + places_step);

@@ -44,7 +44,8 @@ TMAP_HOST_DEVICE constexpr std::uint32_t record_part_bytes(std::uint32_t records
   return bulk_bytes(words * static_cast<std::uint32_t>(word_bytes)) + 2 * bulk_unit;
 }
 
-/// Brings the places of a part's records to shared memory, once the first block knows them.
+/// Brings the places of a part's records to shared memory, once the first block knows them. No
+/// other get is on its way in their set then.
 template <class Link>
 class record_places {
  public:
@@ -161,10 +162,8 @@ template <class Link>
 TMAP_HOST_DEVICE void fetch_records(Link& link, const preparation& work, const fetch_request& request,
                                     fetch_piece* pieces, std::uint64_t deadline) {
   const std::uint32_t before = link.load(link.rank(), offsetof(window_header, steps_expected));
-  if (!await(link, offsetof(window_header, steps_raised), before + records_step, deadline)) {
-    static_cast<void>(give_up_waiting(link, link.rank(), protocol_step::workers));
-    return;
-  }
+  // The first block knows which rank is late, and gives up for all.
+  if (!await(link, offsetof(window_header, steps_raised), before + records_step, deadline)) return;
   record_places<Link> places(link, work, before + places_step, deadline);
   const record_fetch_moves<Link> moves{{}, work, request, pieces, places};
   static_cast<void>(begin_call(link, request.call, deadline, moves));

@@ -118,14 +118,20 @@ fetch_request call_parts::fetching(std::uint32_t row_bytes) const {
 }
 
 fetch_request call_parts::few_rows_of(const dispatch_problem& problem) const {
-  constexpr std::uint32_t most_records = 8;  // of a part: more than a block has of few tokens, but for few blocks
+  // A part of the records drains all rows before the next one. So it should have all of a block,
+  // but leave room for some rows.
+  constexpr std::uint32_t most_records = 64, wanted_stages = 6;
   using kernels::peer::record_part_bytes, kernels::peer::most_few_bytes;
   fetch_request made = rows_of(problem);
   made.call.blocks = with_.blocks + 1;
-  made.entries = most_records;
-  const auto part = [&] { return record_part_bytes(made.entries, sizes_.k, sizes_.scales); };
-  while (made.entries > 1 && part() + made.call.staging_bytes > most_few_bytes) made.entries /= 2;
-  made.call.stages = std::min((most_few_bytes - part()) / made.call.staging_bytes, made.call.stages);
+  const auto of_block = static_cast<std::uint32_t>((sizes_.arrivals + with_.blocks - 1) / with_.blocks);
+  made.entries = std::clamp(of_block, 1u, most_records);
+  const auto stages = [&] {
+    const std::uint32_t part = record_part_bytes(made.entries, sizes_.k, sizes_.scales);
+    return part < most_few_bytes ? (most_few_bytes - part) / made.call.staging_bytes : 0;
+  };
+  while (made.entries > 1 && stages() < wanted_stages) made.entries /= 2;
+  made.call.stages = std::min(stages(), made.call.stages);
   return made;
 }
 
@@ -138,7 +144,6 @@ fetch_request call_parts::rows_of(const dispatch_problem& problem) const {
   made.call.capacity = static_cast<std::uint32_t>(rows());
   made.call.outcome = offset(at_.outcome);
   made.call.outcome_shape = shape_word(sizes_);
-  made.call.always_counts = true;
   made.call.is_announced = has_all_rows(sizes_, ranks());
   if (!made.call.is_announced) made.call.lacking = offset(at_.header) + offsetof(batch_header, bad_count);
   made.listed = offset(at_.total);

@@ -104,7 +104,8 @@ def dispatch(window: Window, sizes: ExpertShape, x, ids, *, out, workspace, weig
 
     The call is collective, as those of a `Window`, and waits for nothing. If a rank has too little
     room, no row moves on any rank, and `Window.last_outcome` raises `Status.PEER_OVERFLOW` on all
-    of them. `blocks` is the size of the kernels that move rows, by default 16.
+    of them. `blocks` is the size of the kernels that move rows, by default 16. With few tokens
+    there is one more.
     """
     site = window.site(stream, "x", x, ids, out, workspace,
                        *some((weights, x_scales, out_scales, counts, begins, ends, weight_of_row,

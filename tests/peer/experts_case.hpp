@@ -50,6 +50,7 @@ struct experts_case {
   bool returns_rows{false};                 ///< results come home one by one, not as sums
   std::uint32_t threads{0};                 ///< of the block that prepares few tokens; 0: each step is a kernel
   bool combines_twice{false};               ///< without a dispatch in between
+  bool combines_never{false};               ///< nothing but credits stands between dispatches
   bool combines_otherwise{false};           ///< first with a shape that is not the dispatch's
   bool odd_ranks_have_many{false};          ///< so many tokens that each step is a kernel there
   bool is_awaited{false};                   ///< a thread of each rank waits for rows while they come
@@ -149,6 +150,7 @@ class experts_body {
     Link link(sound);
     for (std::uint32_t call = 0; call < case_.calls; ++call) {
       dispatch(link, call);
+      if (case_.combines_never) continue;
       if (case_.combines_otherwise) combine(link, call, dispatched_shape + 1);
       combine(link, call, dispatched_shape);
       if (case_.combines_twice) combine_again(link, call);
@@ -305,7 +307,6 @@ class experts_body {
     made.call.after = offsetof(detail::peer::window_header, verdict);
     made.call.outcome = in_.outcome;
     made.call.outcome_shape = dispatched_shape;
-    made.call.always_counts = true;
     made.call.is_announced = case_.announces_early(link.rank());
     if (!made.call.is_announced) made.call.lacking = in_.lacking;
     made.pending = arrays(link).pending;
@@ -356,7 +357,8 @@ class experts_body {
   peer_verdict dispatch_few(Link& link, std::uint32_t call) const {
     alone(link, [&] {
       const std::uint32_t last = link.load(link.rank(), offsetof(detail::peer::window_header, verdict));
-      if (detail::peer::verdict_of(last).status == peer_status::ok || has_credits(link)) write_rows(link, call);
+      const bool has_barrier = detail::peer::verdict_of(last).status == peer_status::ok && !case_.combines_never;
+      if (has_barrier || has_credits(link)) write_rows(link, call);
     });
     if (awaits()) return {};
     const given_ids ids = choices(call, link.rank());

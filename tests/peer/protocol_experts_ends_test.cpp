@@ -116,6 +116,26 @@ void expect_the_living_end(const experts_case& given) {
   }
 }
 
+/// Expects of rank 0 that it names rank 1, or nobody. Its blocks give up at the same time, and one
+/// that waits for another one of the same rank does not know who is late.
+struct names_the_late_rank : faulty_link {
+  using faulty_link::faulty_link;
+  void store(std::uint32_t to, std::uint64_t offset, std::uint32_t value) {
+    const bool is_fault = to == 0 && rank() == 0 && offset == offsetof(window_header, fault);
+    expect(!is_fault || detail::peer::verdict_of(value).peer == 1, "the rank that is late is named");
+    faulty_link::store(to, offset, value);
+  }
+};
+
+TEST(protocol_experts_ends, a_rank_that_never_comes_is_named) {
+  for_both_ways(crossing(), [](experts_case given) {
+    given.blocks = 2;
+    ranks::program late = experts_program<names_the_late_rank>(given, the_living_end(1));
+    late.dies = ranks::death{1, 0};
+    expect_at_random(late, 200);
+  });
+}
+
 TEST(protocol_experts_ends, others_end_by_their_deadline_when_a_rank_dies) {
   experts_case either = crossing();
   expect_the_living_end(either);

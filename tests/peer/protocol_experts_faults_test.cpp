@@ -43,10 +43,11 @@ TEST(protocol_experts_faults, a_missing_flush_is_seen) {
   expect_failure_at_random(experts_program<without_flush>(two_blocks()), "right");
 }
 TEST(protocol_experts_faults, a_missing_credit_is_seen) {
-  // A second block may take the packets of a call after the first one has ended it. Where a call is
-  // a success, the barrier of the combine stands in for credits.
-  for_both_ways(too_many_tokens(), [](const experts_case& late) {
-    expect_failure_at_random(experts_program<without_credit>(late, expect_one_overflow), "");
+  // The barrier of a combine would stand in for credits.
+  experts_case alone = crossing();
+  alone.combines_never = true;
+  for_both_ways(alone, [](const experts_case& each) {
+    expect_failure_at_random(experts_program<without_credit>(each, all_calls_ok(2)), "row is right");
   });
 }
 TEST(protocol_experts_faults, a_stale_epoch_is_seen) {

@@ -112,6 +112,13 @@ TEST(protocol_experts, results_that_come_home_one_by_one_hold) {
   expect_at_random(experts_program(by_rows), 100);
 }
 
+TEST(protocol_experts, dispatches_without_combines_hold) {
+  experts_case alone = crossing();
+  alone.combines_never = true;
+  alone.blocks = 2;
+  expect_both_ways(alone, all_calls_ok(2), 200);
+}
+
 TEST(protocol_experts, blocks_that_share_the_rows_hold) {
   experts_case shared = two_ranks();
   shared.blocks = 2;

@@ -134,11 +134,5 @@ TEST(protocol_pending_faults, a_group_too_far_is_seen) {
   expect_failure_at_random(experts_program<raised_too_far>(awaited_rows()), "the awaited row is right");
 }
 
-TEST(protocol_pending_faults, a_word_raised_before_the_threads_of_its_block_have_stored_is_seen) {
-  experts_case few = awaited_rows();
-  few.threads = 3;
-  expect_failure_at_random(experts_program<without_sync>(few), "right");
-}
-
 }  // namespace
 }  // namespace tmap::testing

@@ -102,7 +102,9 @@ typedef struct tmap_expert_shape {
 /// `workspace` lie in the user's bytes of this rank's window. Results that are null are not wanted.
 typedef struct tmap_peer_dispatch_problem {
   uint32_t struct_size;
-  uint32_t blocks;  ///< of the kernels that move rows; 0: the default of `tmap::expert_parallel::run`
+  /// Counts the blocks of the kernels that move rows. With few tokens there is one more. 0 stands
+  /// for the default of `tmap::expert_parallel::run`.
+  uint32_t blocks;
   tmap_expert_shape sizes;
   tmap_matrix x;             ///< [tokens] rows
   const float* x_scales;     ///< [tokens, scales]
