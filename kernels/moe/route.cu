@@ -126,7 +126,8 @@ __global__ void __launch_bounds__(sort_threads, 1) route_in_cluster(const __grid
   __threadfence();  // the header, before other blocks add to it
   cuda::ptx::barrier_cluster_arrive();
   cuda::ptx::barrier_cluster_wait();
-  const std::uint32_t count = place_experts(work.sort, memory, total_of_cluster(work.sort, memory));
+  const std::uint32_t count =
+      place_experts(work.sort, memory, {blockIdx.x, gridDim.x}, total_of_cluster(work.sort, memory));
   place_tile(work.sort, tile, memory, count, mine, header);
   end_header(work.sort.reports, header);
 }
@@ -203,7 +204,7 @@ __global__ void __launch_bounds__(sort_threads, 1) sort_choices(const __grid_con
   thread_choices mine;
   rank_tile(work.sort, tile, memory, 1, own_totals, mine);
   __syncthreads();
-  std::uint32_t count = place_experts(work.sort, memory, total_of_grid(work.sort, memory));
+  std::uint32_t count = place_experts(work.sort, memory, {blockIdx.x, gridDim.x}, total_of_grid(work.sort, memory));
   place_tile(work.sort, tile, memory, count, mine, header);
   for (std::uint32_t first = sort_tile; first < share.count; first += sort_tile) {
     __syncthreads();

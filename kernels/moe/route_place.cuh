@@ -12,6 +12,12 @@
 
 namespace tmap::kernels {
 
+/// Names one of the blocks that share a route.
+struct routing_block {
+  std::uint32_t number;
+  std::uint32_t count;
+};
+
 namespace detail {
 
 __device__ inline std::int32_t clipped(std::uint32_t row, std::uint32_t rows) {
@@ -36,14 +42,15 @@ __device__ inline void write_row(const moe::route_results& results, std::uint32_
   if (results.weight_of_row != nullptr) results.weight_of_row[row] = weight;
 }
 
-/// Clears the rows that belong to no choice: the gaps of the experts, and all from `used` on. The
-/// blocks share them.
-__device__ inline void clear_free_rows(const sort_work& work, const sort_memory& memory, std::uint32_t used) {
+/// Clears this block's share of the rows that belong to no choice: the gaps of the experts, and all
+/// from `used` on.
+__device__ inline void clear_free_rows(const sort_work& work, const sort_memory& memory, const routing_block& mine,
+                                       std::uint32_t used) {
   if (!wants_rows(work.results)) return;
   const std::uint32_t warp = threadIdx.x / device::warp_lanes;
   const std::uint32_t lane = threadIdx.x % device::warp_lanes;
   if (work.alignment > 1) {
-    for (std::uint32_t e = warp * gridDim.x + blockIdx.x; e < work.experts; e += sort_warps * gridDim.x) {
+    for (std::uint32_t e = warp * mine.count + mine.number; e < work.experts; e += sort_warps * mine.count) {
       const std::uint32_t end = min(memory.gap_ends[e], work.rows);
       for (std::uint32_t row = memory.gap_begins[e] + lane; row < end; row += device::warp_lanes) {
         write_row(work.results, row, -1, 0);
@@ -51,8 +58,8 @@ __device__ inline void clear_free_rows(const sort_work& work, const sort_memory&
     }
   }
   // 64 bits: the step may pass 2^32.
-  const std::uint64_t step = std::uint64_t{gridDim.x} * sort_threads;
-  for (std::uint64_t row = std::uint64_t{used} + blockIdx.x * sort_threads + threadIdx.x; row < work.rows;
+  const std::uint64_t step = std::uint64_t{mine.count} * sort_threads;
+  for (std::uint64_t row = std::uint64_t{used} + mine.number * sort_threads + threadIdx.x; row < work.rows;
        row += step) {
     write_row(work.results, static_cast<std::uint32_t>(row), -1, 0);
   }
@@ -64,7 +71,7 @@ __device__ inline void clear_free_rows(const sort_work& work, const sort_memory&
 /// writes what belongs to the experts. Thread e passes the total of expert e, other threads pass
 /// zeros. Returns the sorted choices of the tile. All threads of a block call it.
 __device__ inline std::uint32_t place_experts(const sort_work& work, const sort_memory& memory,
-                                              const expert_total& total) {
+                                              const routing_block& mine, const expert_total& total) {
   const std::uint32_t expert = threadIdx.x;
   const std::uint32_t aligned = (total.all + work.alignment - 1) / work.alignment * work.alignment;
   std::uint64_t all = 0;
@@ -78,13 +85,13 @@ __device__ inline std::uint32_t place_experts(const sort_work& work, const sort_
     memory.next[expert] = begin + total.before + total.tile;
     memory.gap_begins[expert] = begin + total.all;
     memory.gap_ends[expert] = begin + aligned;
-    if (blockIdx.x == 0) detail::write_expert(work, expert, begin, total.all);
+    if (mine.number == 0) detail::write_expert(work, expert, begin, total.all);
   }
-  if (blockIdx.x == 0 && threadIdx.x == 0 && work.results.begins != nullptr) {
+  if (mine.number == 0 && threadIdx.x == 0 && work.results.begins != nullptr) {
     work.results.begins[work.experts] = detail::clipped(used, work.rows);
   }
   __syncthreads();
-  detail::clear_free_rows(work, memory, used);
+  detail::clear_free_rows(work, memory, mine, used);
   return static_cast<std::uint32_t>(all);
 }
 
@@ -159,8 +166,8 @@ __device__ inline void place_tile(const sort_work& work, const choice_tile& tile
   detail::write_rows(work, tile, memory, count);
 }
 
-/// Sorts the choices of one tile in a grid of one block, and writes the header. All threads of the
-/// block call it, and synchronise after it.
+/// Sorts the choices of one tile in one block, whatever other blocks of its grid do, and writes the
+/// header. All threads of the block call it, and synchronise after it.
 __device__ inline void route_in_block(const sort_work& work, const sort_memory& memory, block_header& header) {
   memory.clear_counts();
   if (threadIdx.x == 0) header.reset();
@@ -171,7 +178,7 @@ __device__ inline void route_in_block(const sort_work& work, const sort_memory& 
       work, tile, memory, 1, [&](std::uint32_t) { return memory.totals_of(0); }, mine);
   __syncthreads();
   const std::uint32_t own = threadIdx.x < work.experts ? memory.total(0, threadIdx.x) : 0;
-  const std::uint32_t count = place_experts(work, memory, {own, 0, own});
+  const std::uint32_t count = place_experts(work, memory, {0, 1}, {own, 0, own});
   place_tile(work, tile, memory, count, mine, header);
   if (work.reports.header == nullptr) return;
   __syncthreads();
