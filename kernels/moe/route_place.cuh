@@ -166,13 +166,15 @@ __device__ inline void place_tile(const sort_work& work, const choice_tile& tile
   detail::write_rows(work, tile, memory, count);
 }
 
-/// Sorts the choices of one tile in one block, whatever other blocks of its grid do, and writes the
-/// header. All threads of the block call it, and synchronise after it.
-__device__ inline void route_in_block(const sort_work& work, const sort_memory& memory, block_header& header) {
+/// Sorts the first `choices` in one block, and writes the header. Other blocks of its grid may do
+/// anything else. The choices fit one tile. All threads of the block call it, and synchronise after
+/// it.
+__device__ inline void route_in_block(const sort_work& work, std::uint32_t choices, const sort_memory& memory,
+                                      block_header& header) {
   memory.clear_counts();
   if (threadIdx.x == 0) header.reset();
   __syncthreads();
-  const choice_tile tile{0, work.choices, work.ids, work.weights};
+  const choice_tile tile{0, choices, work.ids, work.weights};
   thread_choices mine;
   rank_tile(
       work, tile, memory, 1, [&](std::uint32_t) { return memory.totals_of(0); }, mine);

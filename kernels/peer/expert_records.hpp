@@ -134,51 +134,42 @@ struct departing_record {
   std::uint32_t eager;  ///< its number among those of this rank if they are eager, or -1
 };
 
-/// Makes one of the words of records.
-class record_field {
+/// Makes the words of records.
+class record_maker {
  public:
-  TMAP_HOST_DEVICE record_field(const expert_arrays& at, const token_choices& given, std::uint32_t word)
-      : at_(at), word_(word) {
-    constexpr std::uint32_t one = 0x3f800000;
-    const std::uint32_t weights = record::experts + at.k, scales = weights + at.k;
-    is_expert_ = record::experts <= word && word < weights;
-    const bool is_weight = weights <= word && word < scales;
-    if (is_expert_) take_from(reinterpret_cast<const std::uint32_t*>(given.ids) + (word - record::experts), at.k);
-    if (is_weight && given.weights != nullptr) take_from(given.weights + (word - weights), at.k);
-    if (scales <= word && word < scales + at.scales) take_from(given.scales + (word - scales), given.scale_pitch);
-    if (is_weight) value_ = one;
-    if (from_ == nullptr) from_ = reinterpret_cast<const std::uint32_t*>(given.ids);  // some word, to be left
-  }
+  TMAP_HOST_DEVICE record_maker(const expert_arrays& at, const token_choices& given)
+      : at_(at), given_(given), weights_(record::experts + at.k), scales_(weights_ + at.k) {}
 
-  /// Returns what the word of a record with this token is made of.
-  [[nodiscard]] TMAP_HOST_DEVICE std::uint32_t load(std::uint32_t token) const { return from_[token * step_]; }
+  /// Returns what word `word` of a record of a token is made of.
+  [[nodiscard]] TMAP_HOST_DEVICE std::uint32_t load(std::uint32_t token, std::uint32_t word) const {
+    constexpr std::uint32_t one = 0x3f800000;
+    const std::uint64_t choice = std::uint64_t{token} * at_.k;
+    const std::uint32_t* from = nullptr;
+    if (word >= scales_) {
+      if (word < scales_ + at_.scales) from = given_.scales + token * given_.scale_pitch + (word - scales_);
+    } else if (word >= weights_) {
+      if (given_.weights != nullptr) from = given_.weights + choice + (word - weights_);
+    } else if (word >= record::experts) {
+      from = reinterpret_cast<const std::uint32_t*>(given_.ids) + choice + (word - record::experts);
+    }
+    return from != nullptr ? *from : one;
+  }
   /// Returns the word of record `i`.
   [[nodiscard]] TMAP_HOST_DEVICE std::uint32_t finish(std::uint32_t i, const departing_record& record,
-                                                      std::uint32_t loaded) const {
+                                                      std::uint32_t word, std::uint32_t loaded) const {
+    if (word >= weights_) return loaded;
     const std::uint32_t expert = loaded - record.rank * at_.experts;
+    if (word >= record::experts) return expert < at_.experts ? expert : none;
     const std::uint64_t sum = at_.returned + i * at_.sum_bytes;
-    std::uint32_t made = is_loaded_ ? loaded : value_;
-    if (is_expert_) made = expert < at_.experts ? expert : none;
-    if (word_ == record::token) made = record.token;
-    if (word_ == record::sum_low) made = static_cast<std::uint32_t>(sum);
-    if (word_ == record::sum_high) made = static_cast<std::uint32_t>(sum >> 32);
-    return made;
+    if (word == record::token) return record.token;
+    return static_cast<std::uint32_t>(word == record::sum_high ? sum >> 32 : sum);
   }
 
  private:
-  TMAP_HOST_DEVICE void take_from(const std::uint32_t* from, std::uint64_t step) {
-    from_ = from;
-    step_ = step;
-    is_loaded_ = true;
-  }
-
   const expert_arrays& at_;
-  std::uint32_t word_;
-  const std::uint32_t* from_{nullptr};
-  std::uint64_t step_{0};   ///< words from one token's to the next
-  std::uint32_t value_{0};  ///< if no array has the word
-  bool is_loaded_{false};
-  bool is_expert_{false};
+  const token_choices& given_;
+  std::uint32_t weights_;  ///< where they begin
+  std::uint32_t scales_;
 };
 
 /// Writes the records, unless the last verdict in the window is a failure: others may then still
@@ -188,69 +179,70 @@ TMAP_HOST_DEVICE void write_records(Link& link, const expert_arrays& at, const t
                                     std::uint64_t departures, const word_worker& mine) {
   const std::uint32_t me = link.rank();
   if (!is_success(link, offsetof(window_header, verdict))) return;
+  const record_maker made(at, given);
   share(mine.warp, departures, [&](std::uint64_t i) {
     const std::uint32_t token = link.load(me, word_at(at.token_of_record, i));
     if (token >= at.tokens) return;  // no record
     const departing_record of{token, rank_of_record(link, at.departed, i), none};
-    share(mine.lane, record_words(at.k, at.scales), [&](std::uint64_t word) {
-      const record_field field(at, given, static_cast<std::uint32_t>(word));
-      const std::uint32_t value = field.finish(static_cast<std::uint32_t>(i), of, field.load(of.token));
-      link.store(me, record_word(at, at.departing, i, static_cast<std::uint32_t>(word)), value);
+    share(mine.lane, record_words(at.k, at.scales), [&](std::uint64_t number) {
+      const auto word = static_cast<std::uint32_t>(number);
+      const std::uint32_t value = made.finish(static_cast<std::uint32_t>(i), of, word, made.load(of.token, word));
+      link.store(me, record_word(at, at.departing, i, word), value);
     });
   });
 }
 
-/// Names the records of a source.
-struct coming_records {
-  std::uint64_t offset;  ///< in its window
-  bool is_eager;
-  std::uint32_t count;
-  std::uint32_t first;  ///< the number of the first one here
-};
-
-/// Takes one of the words of the records of a source, and makes choices of it.
+/// Takes the packets of the records of a source, and makes choices of them.
 template <class Link>
-class taken_field {
+class record_taker {
  public:
-  TMAP_HOST_DEVICE taken_field(Link& link, const expert_arrays& at, const eager_source<Link>& source,
-                               const coming_records& from, std::uint32_t word)
-      : link_(link), at_(at), source_(source), from_(from), word_(word) {
-    const std::uint32_t weights = record::experts + at.k, scales = weights + at.k;
-    is_expert_ = record::experts <= word && word < weights;
-    is_choice_ = record::experts <= word && word < scales;
-    choice_ = is_expert_ ? word_at(at.ids, word - record::experts) : word_at(at.weights, word - weights);
-  }
+  /// The first record of the source gets the number `first` here.
+  TMAP_HOST_DEVICE record_taker(Link& link, const expert_arrays& at, std::uint32_t source, std::uint32_t first)
+      : link_(link),
+        at_(at),
+        source_(source),
+        first_(first),
+        weights_(record::experts + at.k),
+        scales_(weights_ + at.k),
+        words_(record_words(at.k, at.scales)),
+        packets_(packets_of(words_)) {}
 
-  [[nodiscard]] TMAP_HOST_DEVICE tagged_word load(std::uint32_t i) const {
-    if (from_.is_eager) return source_.look(eager_word(i));
-    return {link_.load(source_.rank(), record_word(at_, from_.offset, i, word_)), 0};
+  [[nodiscard]] TMAP_HOST_DEVICE std::uint32_t packets(std::uint32_t records) const { return records * packets_; }
+  /// Pulls a packet of records that lie at an offset of their window.
+  [[nodiscard]] TMAP_HOST_DEVICE packet pull(std::uint64_t records, std::uint32_t i) const {
+    const std::uint32_t number = i / packets_, first = (i - number * packets_) * packet_words;
+    packet found{};
+    for (std::uint32_t j = 0; j < packet_words; ++j) {
+      if (first + j < words_) found.words[j] = link_.load(source_, record_word(at_, records, number, first + j));
+    }
+    return found;
   }
-  TMAP_HOST_DEVICE void use(std::uint32_t i, tagged_word found) {
-    is_late_ = is_late_ || (from_.is_eager && !source_.wait(eager_word(i), found));
-    if (is_late_) return;
-    const std::uint32_t me = link_.rank(), number = from_.first + i;
-    std::uint32_t value = word_ == record::source ? source_.rank() : found.word;
-    link_.store(me, record_word(at_, at_.arriving, number, word_), value);
-    if (is_expert_ && value >= at_.experts) value = none;
-    if (is_choice_) link_.store(me, word_at(choice_, std::uint64_t{number} * at_.k), value);
+  TMAP_HOST_DEVICE void take(std::uint32_t i, const packet& found) const {
+    const std::uint32_t number = i / packets_, first = (i - number * packets_) * packet_words;
+    for (std::uint32_t j = 0; j < packet_words; ++j) take_word(first_ + number, first + j, found.words[j]);
   }
-  /// Returns whether some word did not come.
-  [[nodiscard]] TMAP_HOST_DEVICE bool is_late() const { return is_late_; }
 
  private:
-  [[nodiscard]] TMAP_HOST_DEVICE std::uint32_t eager_word(std::uint32_t i) const {
-    return i * record_words(at_.k, at_.scales) + word_;
+  TMAP_HOST_DEVICE void take_word(std::uint32_t number, std::uint32_t word, std::uint32_t value) const {
+    if (word >= words_) return;
+    const std::uint32_t me = link_.rank();
+    const std::uint64_t choice = std::uint64_t{number} * at_.k;
+    link_.store(me, record_word(at_, at_.arriving, number, word), word == record::source ? source_ : value);
+    if (word < record::experts || word >= scales_) return;
+    const bool is_expert = word < weights_;
+    const std::uint64_t to = is_expert ? word_at(at_.ids, choice + (word - record::experts))
+                                       : word_at(at_.weights, choice + (word - weights_));
+    link_.store(me, to, is_expert && value >= at_.experts ? none : value);
   }
 
   Link& link_;
   const expert_arrays& at_;
-  const eager_source<Link>& source_;
-  coming_records from_;
-  std::uint32_t word_;
-  bool is_expert_;
-  bool is_choice_;
-  bool is_late_{false};
-  std::uint64_t choice_;  ///< the word of the first choice here
+  std::uint32_t source_;
+  std::uint32_t first_;
+  std::uint32_t weights_;  ///< where they begin
+  std::uint32_t scales_;
+  std::uint32_t words_;  ///< of a record
+  std::uint32_t packets_;
 };
 
 /// Returns how many records came: none unless the exchange of records ended well.

@@ -23,40 +23,20 @@ struct few_tokens_work {
 
 using rank_sort = peer::rank_sort<sort_warps>;
 
-/// Holds what the first thread and those that take records share. The first warp does not take any:
-/// its other threads cannot wait while the first one goes on.
-struct prepare_team {
-  device::tile_barrier begun, done;
-  bool has_work;
-  std::uint32_t call;
-  std::uint32_t late;
+/// Returns this thread among those of its block.
+__device__ peer::word_worker thread_of_block() {
+  const std::uint32_t warp = threadIdx.x / device::warp_lanes;
+  return {{warp, sort_warps}, {threadIdx.x % device::warp_lanes, device::warp_lanes}};
+}
 
-  static constexpr std::uint32_t others = sort_threads - device::warp_lanes;
-  static __device__ peer::preparing_thread thread() {
-    const std::uint32_t warp = threadIdx.x / device::warp_lanes;
-    const peer::worker lane{threadIdx.x % device::warp_lanes, device::warp_lanes};
-    return {{{warp, sort_warps}, lane}, warp != 0, {{warp - 1, sort_warps - 1}, lane}};
-  }
-  /// All threads call it, and synchronise before they use it.
-  __device__ void init() {
-    if (threadIdx.x != 0) return;
-    late = peer::no_rank;
-    begun.init(1);
-    done.init(others);
-    device::fence_barrier_init();
-  }
-};
-
-/// Works by the threads of the kernel's block.
+/// Sorts by the threads of the block.
 struct preparing_block {
-  static constexpr bool leader_takes = false;
-
   const device::peer_link& link;
   const few_tokens_work& work;
   rank_sort& ranks;
   unsigned char* memory;  ///< of a sort by expert
   block_header& header;
-  prepare_team& team;
+  std::uint32_t& arrived;  ///< records
 
   template <class RankOf>
   __device__ void by_rank(const RankOf& rank_of) {
@@ -64,26 +44,10 @@ struct preparing_block {
   }
   __device__ std::uint32_t records() const { return ranks.records(); }
   __device__ peer::departing_record record(std::uint32_t i) const { return ranks.record(i); }
+  __device__ bool are_pulled() const { return ranks.are_pulled(); }
+  __device__ void set_arrived(std::uint32_t records) const { arrived = records; }
   __device__ void by_expert() const {
-    route_in_block(work.by_expert, sort_memory(memory, work.by_expert.experts), header);
-  }
-  __device__ void begin(bool has_work, std::uint32_t call) const {
-    team.has_work = has_work;
-    team.call = call;
-    team.begun.arrive();
-  }
-  __device__ bool await_begin() const {
-    team.begun.wait(0);
-    return team.has_work;
-  }
-  __device__ std::uint32_t call() const { return team.call; }
-  __device__ void end(std::uint32_t late) const {
-    if (late != peer::no_rank) team.late = late;
-    team.done.arrive();
-  }
-  __device__ std::uint32_t await_others() const {
-    team.done.wait(0);
-    return team.late;
+    route_in_block(work.by_expert, arrived * work.all.at.k, sort_memory(memory, work.by_expert.experts), header);
   }
 };
 
@@ -92,30 +56,41 @@ __device__ void prepare_rows(const peer_memory_ref& window, const few_tokens_wor
                              peer::packet* taken, std::uint64_t patience) {
   __shared__ rank_sort ranks;
   __shared__ block_header header;
-  __shared__ prepare_team team;
-  team.init();
+  __shared__ std::uint32_t arrived;
   cudaGridDependencySynchronize();
   device::peer_link link(window, nullptr, nullptr, taken);
-  preparing_block block{link, work, ranks, shared, header, team};
-  peer::prepare(link, work.all, prepare_team::thread(), block, link.now() + patience);
+  preparing_block block{link, work, ranks, shared, header, arrived};
+  peer::prepare(link, work.all, thread_of_block(), block, link.now() + patience);
 }
 
-/// Fetches rows, in the first thread of another block.
+/// Gives the threads of a block what the first one heard.
+struct fetching_block {
+  bool& heard;
+
+  __device__ void set_heard(bool is_ok) const { heard = is_ok; }
+  __device__ bool has_heard() const { return heard; }
+};
+
+/// Takes records and fetches their rows, in another block.
 __device__ void fetch_rows(const peer_memory_ref& window, const few_tokens_work& work, const unsigned char* shared,
                            peer::packet* taken, std::uint64_t patience) {
   __shared__ device::tile_barrier gets[peer::record_fetch_sets];
   __shared__ peer::fetch_piece pieces[peer::most_fetch_stages];
-  for (device::tile_barrier& each : gets) each.init(1);
-  device::fence_barrier_init();
+  __shared__ bool heard;
+  if (threadIdx.x == 0) {
+    for (device::tile_barrier& each : gets) each.init(1);
+    device::fence_barrier_init();
+  }
   cudaGridDependencySynchronize();
   peer::fetch_request request = work.all.rows;
   request.call.block = blockIdx.x;
   device::peer_link link(window, shared, gets, taken);
-  peer::fetch_records(link, work.all, request, pieces, link.now() + patience);
+  fetching_block block{heard};
+  peer::take_and_fetch(link, work.all, request, thread_of_block().thread(), pieces, block, link.now() + patience);
 }
 
-/// Runs in one block that prepares, and in those that fetch rows. They must all run at the same
-/// time.
+/// Runs in one block that prepares, and in those that take records and fetch rows. They must all
+/// run at the same time.
 __global__ void __launch_bounds__(sort_threads, 1)
     dispatch_few_kernel(const __grid_constant__ peer_memory_ref window, const __grid_constant__ few_tokens_work work,
                         std::uint64_t patience) {
@@ -125,7 +100,7 @@ __global__ void __launch_bounds__(sort_threads, 1)
   // same GPU needs, that rank would not come.
   if (blockIdx.x == 0) {
     prepare_rows(window, work, shared, taken, patience);
-  } else if (threadIdx.x == 0) {
+  } else {
     fetch_rows(window, work, shared, taken, patience);
   }
 }

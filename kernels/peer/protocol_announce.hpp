@@ -9,10 +9,9 @@
 #include <tmap/row_placement.hpp>
 
 #include "kernels/peer/eager_area.hpp"
+#include "kernels/peer/worker.hpp"
 
 namespace tmap::kernels::peer {
-
-using namespace tmap::detail::peer;  // what all protocols have in common
 
 /// Names what the ranks do once all have announced.
 enum class call_kind : std::uint32_t { exchange, fetch };
@@ -146,14 +145,33 @@ template <class Link>
   return is_over ? peer_verdict{peer_status::broken} : await_credits_of(link, past, deadline);
 }
 
-/// Sends this rank's slots. All values are in registers or in the block's memory before the first
+/// Sends this worker's share of the packets of the slot that the block has as number `number`, the
+/// same to all ranks. They need no signal. If others pull, they carry what this rank wrote before.
+template <class Link>
+TMAP_HOST_DEVICE void send_slot(Link& link, std::uint32_t number, std::uint32_t call, bool is_pulled,
+                                const worker& mine) {
+  const std::uint64_t own = slot_at(link.ranks(), call, link.rank());
+  if (is_pulled && mine.number < slot_packets(link.ranks())) link.release();
+  share(mine, slot_packets(link.ranks()), [&](std::uint64_t i) {
+    const std::uint32_t at =
+        (taken_slot(link.ranks(), number) + static_cast<std::uint32_t>(i)) * static_cast<std::uint32_t>(sizeof(packet));
+    constexpr auto word = static_cast<std::uint32_t>(word_bytes);
+    const packet next{{link.taken(at), link.taken(at + word), link.taken(at + 2 * word)}, tag_of(call)};
+    TMAP_KEEP_ROLLED
+    for (std::uint32_t rank = 0; rank < link.ranks(); ++rank) {
+      link.send(rank_in_turn(link, rank), own + i * sizeof(packet), next);
+    }
+  });
+}
+
+/// Makes this rank's slots. All values are in registers or in the block's memory before the first
 /// one is sent: a load after a store to another rank would wait for its value each time.
 template <class Link>
-class slot_sender {
+class slot_maker {
  public:
   /// `totals` has room for those of all ranks.
-  TMAP_HOST_DEVICE slot_sender(Link& link, const exchange_request& request, std::uint32_t call, std::uint32_t* totals)
-      : link_(link), request_(request), call_(call), totals_(totals) {
+  TMAP_HOST_DEVICE slot_maker(Link& link, const exchange_request& request, std::uint32_t* totals)
+      : link_(link), request_(request), totals_(totals) {
     std::uint64_t all = 0;
     TMAP_KEEP_ROLLED
     for (std::uint32_t rank = 0; rank < link.ranks(); ++rank) {
@@ -167,7 +185,7 @@ class slot_sender {
     if (request.lacking != 0 && link.load(link.rank(), request.lacking) != 0) flags_ |= slot_flag::lacks_room;
   }
 
-  /// Stores the counts of the groups of all ranks, where there are several. A `release` comes next.
+  /// Stores the counts of the groups of all ranks, where there are several. All ranks pull then.
   TMAP_HOST_DEVICE void store_counts() {
     if (request_.groups < 2) return;
     const std::uint64_t own = counts_at(link_.ranks(), request_.groups, link_.rank());
@@ -196,17 +214,6 @@ class slot_sender {
       keep(i, i - slot::totals < link_.ranks() ? totals_[i - slot::totals] : 0);
     }
   }
-  /// Sends the packets of the slot that was written, the same to all ranks.
-  TMAP_HOST_DEVICE void send() {
-    const std::uint64_t own = slot_at(link_.ranks(), call_, link_.rank());
-    TMAP_KEEP_ROLLED
-    for (std::uint32_t i = 0; i < slot_packets(link_.ranks()) * sizeof(packet); i += sizeof(packet)) {
-      const packet next{{kept(i), kept(i + word_bytes), kept(i + 2 * word_bytes)}, tag_of(call_)};
-      TMAP_KEEP_ROLLED
-      for (std::uint32_t rank = 0; rank < link_.ranks(); ++rank) link_.send(rank_in_turn(link_, rank), own + i, next);
-    }
-  }
-
   /// Returns whether this rank would send more rows than it has. If not, `totals` have all of them.
   TMAP_HOST_DEVICE bool has_bad_counts() const { return (flags_ & slot_flag::bad_counts) != 0; }
   /// Returns whether rows that `are_eager` come with the slots.
@@ -228,36 +235,30 @@ class slot_sender {
   TMAP_HOST_DEVICE void keep(std::uint32_t number, std::uint32_t word) {
     link_.keep(static_cast<std::uint32_t>(packet_word_at(first_, number)), word);
   }
-  TMAP_HOST_DEVICE std::uint32_t kept(std::uint64_t offset) const {
-    return link_.taken(first_ + static_cast<std::uint32_t>(offset));
-  }
 
   Link& link_;
   const exchange_request& request_;
-  std::uint32_t call_;
   std::uint32_t flags_;
   std::uint32_t* totals_;
   std::uint32_t first_{0};  ///< byte of the slot that was written
 };
 
-/// Sends a slot to every rank. Its packets need no signal. They carry what this rank wrote before,
-/// if somebody pulls it. `moves.send` sends eager rows.
+/// Sends a slot to every rank, and eager rows: `moves.send` does.
 template <class Link, class Moves>
 [[nodiscard]] TMAP_HOST_DEVICE peer_verdict announce(Link& link, const exchange_request& request, const Moves& moves,
                                                      std::uint32_t call, std::uint64_t deadline) {
   const bool is_over = is_broken(link);  // loads that follow do not wait for it
   std::uint32_t totals[max_group_ranks];
-  slot_sender<Link> slots(link, request, call, totals);
+  slot_maker<Link> slots(link, request, totals);
   if (is_over) return {peer_status::broken};
   if (!request.has_credits) {
     const peer_verdict free = await_credits_of(link, call - 1, deadline);
     if (free.status != peer_status::ok) return free;
   }
-  if (slots.is_eager()) moves.send(call);
+  const bool is_pulled = slots.is_pulled();
   slots.store_counts();
   slots.write(link.rank());
-  if (slots.is_pulled()) link.release();
-  slots.send();
+  moves.send(link, call, is_pulled);
   return {};
 }
 
@@ -268,10 +269,9 @@ template <class Link>
 TMAP_HOST_DEVICE void announce_early(Link& link, const exchange_request& next, std::uint32_t call) {
   if (!next.is_announced) return;
   std::uint32_t totals[max_group_ranks];
-  slot_sender<Link> slots(link, next, call, totals);
+  slot_maker<Link> slots(link, next, totals);
   slots.write(link.ranks());
-  link.release();
-  slots.send();
+  send_slot(link, link.ranks(), call, true, {0, 1});
 }
 
 }  // namespace tmap::kernels::peer

@@ -1,139 +1,160 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Sends and takes eager rows (eager_area.hpp), by threads that share their words.
+// Sends and takes eager rows (eager_area.hpp), by threads that share their packets.
 
 #include "kernels/peer/protocol_plan.hpp"
-#include "kernels/peer/worker.hpp"
 
 namespace tmap::kernels::peer {
 
 /// Stands for no rank.
 inline constexpr std::uint32_t no_rank = ~0u;
 
-/// Finds the words of rows at equal distances.
-class row_words {
- public:
-  TMAP_HOST_DEVICE row_words(std::uint64_t at, std::uint64_t step, std::uint32_t row_bytes)
-      : at_(at), step_(step), words_(row_bytes / static_cast<std::uint32_t>(word_bytes)) {}
+/// So many packets of a thread are on their way at once.
+inline constexpr std::uint32_t packets_at_once = 2;
 
-  /// Returns the offset of word `i` of all rows.
-  [[nodiscard]] TMAP_HOST_DEVICE std::uint64_t word(std::uint32_t i) const {
-    if (step_ == words_ * word_bytes) return word_at(at_, i);
-    return word_at(at_ + i / words_ * step_, i % words_);
+/// Finds the words of packets in rows at equal distances.
+class packed_rows {
+ public:
+  TMAP_HOST_DEVICE packed_rows(std::uint64_t at, std::uint64_t step, std::uint32_t row_bytes)
+      : at_(at), step_(step), row_bytes_(row_bytes), packets_(row_packets(row_bytes)) {}
+
+  [[nodiscard]] TMAP_HOST_DEVICE std::uint32_t packets(std::uint32_t rows) const { return rows * packets_; }
+  /// Calls `use(word, offset)` for the words of packet `i`.
+  template <class Use>
+  TMAP_HOST_DEVICE void each_word(std::uint32_t i, const Use& use) const {
+    constexpr auto packet_bytes = packet_words * static_cast<std::uint32_t>(word_bytes);
+    const std::uint32_t row = i / packets_, first = (i - row * packets_) * packet_bytes;
+    for (std::uint32_t word = 0; word < packet_words; ++word) {
+      const std::uint32_t at = first + word * static_cast<std::uint32_t>(word_bytes);
+      if (at < row_bytes_) use(word, at_ + row * step_ + at);
+    }
   }
-  [[nodiscard]] TMAP_HOST_DEVICE std::uint32_t count(std::uint32_t rows) const { return rows * words_; }
 
  private:
   std::uint64_t at_;
   std::uint64_t step_;
-  std::uint32_t words_;  ///< of a row
+  std::uint32_t row_bytes_;
+  std::uint32_t packets_;  ///< of a row
 };
 
-/// Sends words of rows to one rank.
+/// Is the gate of a worker that may send for call number `call`. It sends its share of the slot
+/// first.
 template <class Link>
-struct sent_rows {
-  Link& link;
-  row_words rows;
-  std::uint32_t to;
-  std::uint32_t tag;
-
-  [[nodiscard]] TMAP_HOST_DEVICE std::uint32_t load(std::uint32_t i) const { return link.load_row_word(rows.word(i)); }
-  TMAP_HOST_DEVICE void use(std::uint32_t i, std::uint32_t word) const {
-    link.send_word(to, eager_word_at(link.ranks(), link.rank(), i), tagged_word{word, tag});
-  }
-};
-
-/// Sends this worker's share of the eager rows for all ranks. This rank has everybody's credit for
-/// the calls before, and no more rows for all ranks than `sent_rows`.
-template <class Link>
-TMAP_HOST_DEVICE void send_rows(Link& link, const exchange_request& request, std::uint32_t call, const worker& mine) {
-  const std::uint64_t step = row_step(request.sent_pitch, request.row_bytes);
-  std::uint64_t from = request.rows;
-  TMAP_KEEP_ROLLED
-  for (std::uint32_t rank = 0; rank < link.ranks(); ++rank) {
-    const std::uint32_t rows = link.load(link.rank(), word_at(request.splits, rank));
-    sent_rows<Link> sent{link, {from, step, request.row_bytes}, rank, tag_of(call)};
-    if (are_eager(link.ranks(), rows, request.row_bytes)) share_field(mine, sent.rows.count(rows), sent);
-    from += rows * step;
-  }
-}
-
-/// Finds the words that one source sent. All threads that take words of a call have one.
-template <class Link>
-class eager_source {
+class open_gate {
  public:
-  TMAP_HOST_DEVICE eager_source(Link& link, std::uint32_t source, std::uint32_t call, std::uint64_t deadline)
-      : link_(link), source_(source), tag_(tag_of(call)), deadline_(deadline) {}
-
-  /// Looks once for word `i`.
-  [[nodiscard]] TMAP_HOST_DEVICE tagged_word look(std::uint32_t i) const { return link_.look_for(at(i), tag_); }
-  /// Waits for word `i` unless it was `found`. Returns whether it is there.
-  [[nodiscard]] TMAP_HOST_DEVICE bool wait(std::uint32_t i, tagged_word& found) const {
-    if (found.tag != tag_) found = link_.wait_for(at(i), tag_, deadline_, offsetof(window_header, broken));
-    return found.tag == tag_;
+  TMAP_HOST_DEVICE open_gate(Link& link, std::uint32_t call, bool is_pulled, const worker& mine) : call_(call) {
+    send_slot(link, link.rank(), call, is_pulled, mine);
   }
-  [[nodiscard]] TMAP_HOST_DEVICE std::uint32_t rank() const { return source_; }
+  TMAP_HOST_DEVICE bool pass() const { return true; }
+  [[nodiscard]] TMAP_HOST_DEVICE std::uint32_t call() const { return call_; }
 
  private:
-  [[nodiscard]] TMAP_HOST_DEVICE std::uint64_t at(std::uint32_t i) const {
-    return eager_word_at(link_.ranks(), source_, i);
-  }
-
-  Link& link_;
-  std::uint32_t source_;
-  std::uint32_t tag_;
-  std::uint64_t deadline_;
+  std::uint32_t call_;
 };
 
-/// Brings words of rows to their places.
-template <class Link>
-struct taken_rows {
+/// Sends packets of rows to one rank.
+template <class Link, class Gate>
+struct sent_packets {
   Link& link;
-  eager_source<Link> from;
-  row_words rows;
-  std::uint32_t late{no_rank};  ///< whose word did not come
+  Gate& gate;
+  packed_rows rows;
+  std::uint32_t to;
 
-  [[nodiscard]] TMAP_HOST_DEVICE tagged_word load(std::uint32_t i) const { return from.look(i); }
-  TMAP_HOST_DEVICE void use(std::uint32_t i, tagged_word found) {
-    if (late != no_rank) return;
-    if (from.wait(i, found)) {
-      link.store_row_word(rows.word(i), found.word);
-    } else {
-      late = from.rank();
-    }
+  [[nodiscard]] TMAP_HOST_DEVICE packet load(std::uint32_t i) const {
+    packet made{};
+    rows.each_word(i, [&](std::uint32_t word, std::uint64_t at) { made.words[word] = link.load_row_word(at); });
+    return made;
+  }
+  TMAP_HOST_DEVICE void use(std::uint32_t i, packet made) const {
+    if (!gate.pass()) return;
+    made.tag = tag_of(gate.call());
+    link.send(to, eager_packet_at(link.ranks(), link.rank(), i), made);
   }
 };
 
-/// Takes this worker's share of the eager rows of all ranks, once they are announced and judged.
-/// Returns a rank whose rows did not come by the deadline, or before the group broke.
-template <class Link>
-[[nodiscard]] TMAP_HOST_DEVICE std::uint32_t take_rows(Link& link, const exchange_request& request, std::uint32_t call,
-                                                       std::uint64_t deadline, const worker& mine) {
-  const announcements<Link> told(link, request);
-  const std::uint64_t step = row_step(request.out_pitch, request.row_bytes);
-  std::uint64_t to = request.out;
-  TMAP_KEEP_ROLLED
-  for (std::uint32_t source = 0; source < link.ranks(); ++source) {
-    const std::uint32_t rows = told.total(source, link.rank());
-    taken_rows<Link> taken{link, {link, source, call, deadline}, {to, step, request.row_bytes}};
-    if (told.is_eager(source)) share_field(mine, taken.rows.count(rows), taken);
-    if (taken.late != no_rank) return taken.late;
-    to += rows * step;
-  }
-  return no_rank;
+/// Sends this worker's share of the eager rows for all ranks. It loads the first ones, and then
+/// passes `gate`, which returns whether it may send: this rank then has everybody's credit for the
+/// calls before. The worker passes it at least once.
+template <class Link, class Gate>
+TMAP_HOST_DEVICE void send_rows(Link& link, const exchange_request& request, const word_worker& mine, Gate& gate) {
+  const std::uint64_t step = row_step(request.sent_pitch, request.row_bytes);
+  const auto rows_for = [&](std::uint32_t rank) { return link.load(link.rank(), word_at(request.splits, rank)); };
+  const auto rows_before = [&](std::uint32_t end) {
+    std::uint64_t rows = 0;
+    TMAP_KEEP_ROLLED
+    for (std::uint32_t rank = 0; rank < end; ++rank) rows += rows_for(rank);
+    return rows;
+  };
+  const bool has_rows = request.is_eager && rows_before(link.ranks()) <= request.sent_rows;
+  const auto has_work = [&](std::uint32_t to) {
+    const std::uint32_t rows = rows_for(to);
+    return has_rows && rows != 0 && are_eager(link.ranks(), rows, request.row_bytes);
+  };
+  share_by_warps(mine, link.ranks(), has_work, [&](std::uint32_t to, const worker& own) {
+    const packed_rows sent(request.rows + rows_before(to) * step, step, request.row_bytes);
+    share_field<packets_at_once>(own, sent.packets(rows_for(to)), sent_packets<Link, Gate>{link, gate, sent, to});
+  });
+  static_cast<void>(gate.pass());  // also without rows
 }
 
-/// Returns whether some rank's rows came with its announcement.
+/// Waits for the packets that a source sent for a call.
 template <class Link>
-[[nodiscard]] TMAP_HOST_DEVICE bool has_eager_rows(Link& link, const exchange_request& request) {
-  const announcements<Link> told(link, request);
-  bool has = false;
-  TMAP_KEEP_ROLLED
-  for (std::uint32_t source = 0; source < link.ranks(); ++source) {
-    has |= told.is_eager(source) && told.total(source, link.rank()) != 0;
+struct coming_packets {
+  Link& link;
+  std::uint32_t source;
+  std::uint32_t call;
+  std::uint64_t deadline;
+
+  /// Returns whether packet `i` and, if there are two, the one `step` after it came by the deadline
+  /// and before the group broke.
+  [[nodiscard]] TMAP_HOST_DEVICE bool fetch(std::uint32_t i, std::uint32_t step, std::uint32_t count,
+                                            packet (&found)[packets_at_once]) const {
+    return link.await_packets(eager_packet_at(link.ranks(), source, i), step, count, tag_of(call), found, deadline,
+                              offsetof(window_header, broken));
   }
-  return has;
+};
+
+/// Takes this worker's share of the packets from `begin` to `end`: `from` fetches them, and
+/// `use(i, packet)` gets each. Returns whether all came.
+template <class From, class Use>
+[[nodiscard]] TMAP_HOST_DEVICE bool take_packets(const worker& mine, std::uint32_t begin, std::uint32_t end,
+                                                 const From& from, const Use& use) {
+  static_assert(packets_at_once == 2);
+  const auto step = static_cast<std::uint32_t>(mine.count);
+  TMAP_KEEP_ROLLED
+  for (auto first = begin + static_cast<std::uint32_t>(mine.number); first < end; first += packets_at_once * step) {
+    const std::uint32_t count = first + step < end ? packets_at_once : 1;
+    packet found[packets_at_once];
+    if (!from.fetch(first, step, count, found)) return false;
+    TMAP_KEEP_ROLLED
+    for (std::uint32_t j = 0; j < count; ++j) use(first + j * step, j == 0 ? found[0] : found[1]);
+  }
+  return true;
+}
+
+/// Takes this worker's share of the eager rows of all ranks, once they are announced and judged,
+/// and writes its share of the counts. Returns a rank whose rows did not come by the deadline, or
+/// before the group broke.
+template <class Link>
+[[nodiscard]] TMAP_HOST_DEVICE std::uint32_t take_rows(Link& link, const exchange_request& request, std::uint32_t call,
+                                                       std::uint64_t deadline, const word_worker& mine) {
+  const announcements<Link> told(link, request);
+  const std::uint64_t step = row_step(request.out_pitch, request.row_bytes);
+  std::uint32_t late = no_rank;
+  write_out_splits(link, request, mine.thread());
+  const auto has_work = [&](std::uint32_t source) {
+    return late == no_rank && told.total(source, link.rank()) != 0 && told.is_eager(source);
+  };
+  share_by_warps(mine, link.ranks(), has_work, [&](std::uint32_t source, const worker& own) {
+    const packed_rows out(request.out + told.rows_of_ranks(source) * step, step, request.row_bytes);
+    const auto store = [&](std::uint32_t i, const packet& found) {
+      out.each_word(i, [&](std::uint32_t word, std::uint64_t at) { link.store_row_word(at, found.words[word]); });
+    };
+    const std::uint32_t packets = out.packets(told.total(source, link.rank()));
+    if (!take_packets(own, 0, packets, coming_packets<Link>{link, source, call, deadline}, store)) late = source;
+  });
+  return late;
 }
 
 }  // namespace tmap::kernels::peer

@@ -9,6 +9,16 @@
 
 namespace tmap::kernels::peer {
 
+/// Waits for the announcements of all ranks to call number `call`, and judges them.
+template <class Link>
+[[nodiscard]] TMAP_HOST_DEVICE peer_verdict hear(Link& link, const exchange_request& request, std::uint32_t call,
+                                                 std::uint64_t deadline) {
+  const bool is_over = is_broken(link);  // loads that follow do not wait for it
+  const peer_verdict heard = await_announcements(link, request, call, deadline);
+  if (heard.status != peer_status::ok) return heard;
+  return is_over ? peer_verdict{peer_status::broken} : judge(link, request);
+}
+
 /// Announces and moves rows, in every block. The first block alone announces, and sends and takes
 /// eager rows.
 template <class Link, class Moves>
@@ -19,12 +29,8 @@ template <class Link, class Moves>
     const peer_verdict told = announce(link, request, moves, call, deadline);
     if (told.status != peer_status::ok) return told;
   }
-  const bool is_over = is_broken(link);  // loads that follow do not wait for it
-  const peer_verdict heard = await_announcements(link, request, call, deadline);
+  const peer_verdict heard = hear(link, request, call, deadline);
   if (heard.status != peer_status::ok) return heard;
-  if (is_over) return {peer_status::broken};
-  const peer_verdict judged = judge(link, request);
-  if (judged.status != peer_status::ok) return judged;
   link.proxy_fence();  // peers' rows were seen by waits, and are read by bulk copies
   return moves.move(link, call);
 }
@@ -43,10 +49,9 @@ template <class Link>
   return {};
 }
 
-/// Gives all ranks their credit: no block of this rank reads from them any more.
+/// Gives all ranks their credit for a call: no block of this rank reads from them any more.
 template <class Link>
-TMAP_HOST_DEVICE void give_credits(Link& link, std::uint32_t call) {
-  link.store(link.rank(), offsetof(window_header, exchanges), call);
+TMAP_HOST_DEVICE void give_credits(Link& link) {
   if (link.ranks() > 1) link.release();
   TMAP_KEEP_ROLLED
   for (std::uint32_t i = 0; i + 1 < link.ranks(); ++i) {
@@ -77,38 +82,47 @@ struct moved_call {
   std::uint32_t before;  ///< what the blocks had raised when it began
   bool has_begun;
   peer_verdict verdict;
+
+  /// Returns whether all ranks count the call: they wait for its credits before the next one.
+  TMAP_HOST_DEVICE bool is_counted() const { return has_begun && !is_fatal(verdict.status); }
 };
 
-/// Begins one block's part of a call: all ranks announce and judge, and `moves` moves the rows.
+/// Begins one block's part of call number `call`: all ranks announce and judge, and `moves` moves
+/// the rows.
 template <class Link, class Moves>
-[[nodiscard]] TMAP_HOST_DEVICE moved_call begin_call(Link& link, const exchange_request& request,
+[[nodiscard]] TMAP_HOST_DEVICE moved_call begin_call(Link& link, const exchange_request& request, std::uint32_t call,
                                                      std::uint64_t deadline, const Moves& moves) {
-  const std::uint32_t me = link.rank();
-  // Loads of one after the other would take as long as each of them.
-  const std::uint32_t call = link.load(me, offsetof(window_header, exchanges)) + 1;
-  const std::uint32_t before = link.load(me, offsetof(window_header, workers_expected));
+  const std::uint32_t before = link.load(link.rank(), offsetof(window_header, workers_expected));
   const peer_verdict begun = may_begin(link, request);
   if (begun.status != peer_status::ok) return {call, before, false, begun};
   return {call, before, true, announce_and_move(link, request, call, deadline, moves)};
 }
 
-/// Waits for the other blocks, and gives the credits of a call that has begun. Returns its verdict.
-template <class Link>
+/// Waits for the other blocks and for what `moves` still does, and gives the credits of a call that
+/// has begun. Returns its verdict.
+template <class Link, class Moves>
 [[nodiscard]] TMAP_HOST_DEVICE peer_verdict close_call(Link& link, const exchange_request& request,
-                                                       std::uint64_t deadline, const moved_call& moved) {
+                                                       std::uint64_t deadline, const moved_call& moved,
+                                                       const Moves& moves) {
   if (is_fatal(moved.verdict.status)) return moved.verdict;
   const peer_verdict met = await_workers(link, request, moved.before, deadline);
   if (met.status != peer_status::ok) return met;
-  if (moved.has_begun) give_credits(link, moved.call);
+  const peer_verdict finished = moves.finish(link);
+  if (finished.status != peer_status::ok) return finished;
+  if (moved.has_begun) {
+    link.store(link.rank(), offsetof(window_header, exchanges), moved.call);
+    give_credits(link);
+  }
   return moved.verdict;
 }
 
 /// Ends the first block's part of a call. All sources get their credit, and the verdict is in the
 /// window.
-template <class Link>
+template <class Link, class Moves>
 [[nodiscard]] TMAP_HOST_DEVICE peer_verdict end_call(Link& link, const exchange_request& request,
-                                                     std::uint64_t deadline, const moved_call& moved) {
-  return report_call(link, request, close_call(link, request, deadline, moved));
+                                                     std::uint64_t deadline, const moved_call& moved,
+                                                     const Moves& moves) {
+  return report_call(link, request, close_call(link, request, deadline, moved, moves));
 }
 
 /// Runs one rank's part of a call. The verdict of block 0 is the rank's. The rows sent may be
@@ -116,15 +130,23 @@ template <class Link>
 template <class Link, class Moves>
 [[nodiscard]] TMAP_HOST_DEVICE peer_verdict run_call(Link& link, const exchange_request& request,
                                                      std::uint64_t deadline, const Moves& moves) {
-  const moved_call moved = begin_call(link, request, deadline, moves);
-  if (request.block == 0) return end_call(link, request, deadline, moved);
+  const std::uint32_t call = link.load(link.rank(), offsetof(window_header, exchanges)) + 1;
+  const moved_call moved = begin_call(link, request, call, deadline, moves);
+  if (request.block == 0) return end_call(link, request, deadline, moved, moves);
   link.raise_here(offsetof(window_header, workers_raised), 1);
   return moved.verdict;
 }
 
-/// Is what moves of a call have in common that has no eager rows.
+/// Is what moves of a call have in common that has no eager rows, or has sent them.
 struct lone_moves {
-  TMAP_HOST_DEVICE void send(std::uint32_t) const {}
+  template <class Link>
+  TMAP_HOST_DEVICE void send(Link& link, std::uint32_t call, bool is_pulled) const {
+    send_slot(link, link.rank(), call, is_pulled, {0, 1});
+  }
+  template <class Link>
+  [[nodiscard]] TMAP_HOST_DEVICE peer_verdict finish(Link&) const {
+    return {};
+  }
 };
 
 /// Ends a call whose eager rows did not all come. `late` is the rank of those.
@@ -133,9 +155,9 @@ template <class Link>
   return late == no_rank ? peer_verdict{} : give_up_waiting(link, late, protocol_step::announcement);
 }
 
-/// Moves the rows of an exchange, announces the call after it, and writes its counts. The crew lets
-/// threads `send` and take eager rows while the first one goes on. Its `end_take` waits until they
-/// have taken all, and returns the rank whose rows did not come.
+/// Moves the rows of an exchange, and announces the call after it. The crew lets threads `send` the
+/// slot and eager rows, and take them and write the counts, while the first one goes on. Its
+/// `end_take` waits until they have taken all, and returns the rank whose rows did not come.
 template <class Crew>
 struct exchange_moves {
   const exchange_request& request;
@@ -143,20 +165,25 @@ struct exchange_moves {
   Crew& crew;
   std::uint64_t deadline;
 
-  TMAP_HOST_DEVICE void send(std::uint32_t call) const { crew.send(request, call); }
+  template <class Link>
+  TMAP_HOST_DEVICE void send(Link&, std::uint32_t call, bool is_pulled) const {
+    crew.send(request, call, is_pulled);
+  }
   template <class Link>
   [[nodiscard]] TMAP_HOST_DEVICE peer_verdict move(Link& link, std::uint32_t call) const {
     if (request.block == 0) {
-      const bool takes = has_eager_rows(link, request);
-      if (takes) crew.begin_take(request, call, deadline);
+      crew.begin_take(request, call, deadline);
       announce_early(link, next_call, call + 1);
-      write_out_splits(link, request);
-      const std::uint32_t late = takes ? crew.end_take() : no_rank;
-      if (late != no_rank) return end_taking(link, late);
     }
+    const announcements<Link> told(link, request);
+    if (!told.are_pulled()) return {};
     row_piece pieces[most_stages];
     row_puller<Link>(link, request, pieces).run();
     return {};
+  }
+  template <class Link>
+  [[nodiscard]] TMAP_HOST_DEVICE peer_verdict finish(Link& link) const {
+    return end_taking(link, crew.end_take());
   }
 };
 

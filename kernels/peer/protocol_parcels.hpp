@@ -78,6 +78,7 @@ class parcel_link {
   }
   TMAP_HOST_DEVICE void keep(std::uint32_t offset, std::uint32_t value) { link_.keep(offset, value); }
   TMAP_HOST_DEVICE std::uint32_t taken(std::uint32_t offset) { return link_.taken(offset); }
+  TMAP_HOST_DEVICE void release() { link_.release(); }
   TMAP_HOST_DEVICE void send(std::uint32_t to, std::uint64_t slot, const packet& given) {
     link_.send(rank(), at_.parcel_for(to) + (slot - own_slot_), given);
   }
@@ -98,11 +99,11 @@ TMAP_HOST_DEVICE void pack_parcels(Link& link, const exchange_request& request, 
   const std::uint32_t call = link.load(me, offsetof(window_header, exchanges)) + 1;
   parcel_link<Link> parcels(link, request, at, call);
   std::uint32_t totals[max_group_ranks];
-  slot_sender<parcel_link<Link>> slots(parcels, request, call, totals);
+  slot_maker<parcel_link<Link>> slots(parcels, request, totals);
   if (request.block == 0) {
     slots.store_counts();
     slots.write(me);
-    slots.send();  // the exchange announces again
+    send_slot(parcels, me, call, false, {0, 1});  // the exchange announces again
   }
   if (slots.has_bad_counts()) return;
   exchange_request packed = request;

@@ -18,11 +18,11 @@ struct row_place {
 template <class Link>
 class announcements {
  public:
-  TMAP_HOST_DEVICE announcements(Link& link, const exchange_request& request) : link_(link), request_(request) {}
+  TMAP_HOST_DEVICE announcements(Link& link, const exchange_request& request)
+      : link_(link), request_(request), slot_bytes_(static_cast<std::uint32_t>(slot_bytes(link.ranks()))) {}
 
   TMAP_HOST_DEVICE std::uint32_t word(std::uint32_t source, std::uint32_t number) const {
-    const std::uint32_t first = taken_slot(link_.ranks(), source) * static_cast<std::uint32_t>(sizeof(packet));
-    return link_.taken(static_cast<std::uint32_t>(packet_word_at(first, number)));
+    return link_.taken(static_cast<std::uint32_t>(packet_word_at(source * slot_bytes_, number)));
   }
   /// Returns how many rows `source` sends to `rank`.
   TMAP_HOST_DEVICE std::uint32_t total(std::uint32_t source, std::uint32_t rank) const {
@@ -32,6 +32,15 @@ class announcements {
   TMAP_HOST_DEVICE bool is_eager(std::uint32_t source) const {
     return (word(source, slot::flags) & slot_flag::is_eager) != 0 &&
            are_eager(link_.ranks(), total(source, link_.rank()), request_.row_bytes);
+  }
+  /// Returns whether this rank pulls rows of some source.
+  TMAP_HOST_DEVICE bool are_pulled() const {
+    bool pulled = false;
+    TMAP_KEEP_ROLLED
+    for (std::uint32_t source = 0; source < link_.ranks(); ++source) {
+      pulled |= total(source, link_.rank()) != 0 && !is_eager(source);
+    }
+    return pulled;
   }
   /// Returns how many rows of `group` come to this rank from `source`.
   TMAP_HOST_DEVICE std::uint32_t count(std::uint32_t source, std::uint32_t group) const {
@@ -76,6 +85,7 @@ class announcements {
  private:
   Link& link_;
   const exchange_request& request_;
+  std::uint32_t slot_bytes_;
 };
 
 /// Finds the first row of `out` for each group of one source, in the order of groups. It adds up as
@@ -145,18 +155,14 @@ template <class Link>
   return lacking.status != peer_status::ok ? lacking : full;
 }
 
-/// Writes how many rows came from each (rank, group).
+/// Writes this worker's share of how many rows came from each (rank, group).
 template <class Link>
-TMAP_HOST_DEVICE void write_out_splits(Link& link, const exchange_request& request) {
+TMAP_HOST_DEVICE void write_out_splits(Link& link, const exchange_request& request, const worker& mine) {
   const announcements<Link> told(link, request);
-  TMAP_KEEP_ROLLED
-  for (std::uint32_t source = 0; source < link.ranks(); ++source) {
-    TMAP_KEEP_ROLLED
-    for (std::uint32_t group = 0; group < request.groups; ++group) {
-      const std::uint64_t at = word_at(request.out_splits, std::uint64_t{source} * request.groups + group);
-      link.store(link.rank(), at, told.count(source, group));
-    }
-  }
+  share(mine, std::uint64_t{link.ranks()} * request.groups, [&](std::uint64_t i) {
+    const std::uint32_t number = static_cast<std::uint32_t>(i), source = number / request.groups;
+    link.store(link.rank(), word_at(request.out_splits, i), told.count(source, number - source * request.groups));
+  });
 }
 
 }  // namespace tmap::kernels::peer

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Fetches the rows of few tokens by all blocks of a dispatch but the first, which prepares it. They
-// read the records that came where the first block wrote them, and begin to fetch while it still
-// sorts. So there is no list.
+// Takes the records of few tokens, and fetches their rows, by all blocks of a dispatch but the
+// first, which sorts them meanwhile. Each block fetches the rows of the records that it has taken.
+// So there is no list.
 
 #include "kernels/peer/protocol_prepare.hpp"
 
@@ -44,6 +44,62 @@ TMAP_HOST_DEVICE constexpr std::uint32_t record_part_bytes(std::uint32_t records
   return bulk_bytes(words * static_cast<std::uint32_t>(word_bytes)) + 2 * bulk_unit;
 }
 
+/// Fetches packets of records that came with the announcement, or pulls them where they lie.
+template <class Link>
+struct record_packets {
+  coming_packets<Link> coming;
+  const record_taker<Link>& to;
+  bool are_eager;
+  std::uint64_t offset;  ///< in the window of the source
+
+  [[nodiscard]] TMAP_HOST_DEVICE bool fetch(std::uint32_t i, std::uint32_t step, std::uint32_t count,
+                                            packet (&found)[packets_at_once]) const {
+    if (are_eager) return coming.fetch(i, step, count, found);
+    for (std::uint32_t j = 0; j < packets_at_once; ++j) {
+      if (j < count) found[j] = to.pull(offset, i + j * step);
+    }
+    return true;
+  }
+};
+
+/// Names some of the records that come to a rank.
+struct record_share {
+  std::uint32_t begin;
+  std::uint32_t end;
+};
+
+/// Returns those that a block takes, of all that were announced. The first block takes none.
+template <class Link>
+[[nodiscard]] TMAP_HOST_DEVICE record_share share_of_block(Link& link, const exchange_request& records) {
+  const announcements<Link> told(link, records);
+  const list_deal deal{static_cast<std::uint32_t>(told.rows_of_ranks(link.ranks())), records.blocks - 1};
+  return {deal.begin(records.block - 1), deal.begin(records.block)};
+}
+
+/// Takes a thread's share of a block's records. Returns a rank whose records did not come.
+template <class Link>
+[[nodiscard]] TMAP_HOST_DEVICE std::uint32_t take_records(Link& link, const preparation& work,
+                                                          const exchange_request& records, std::uint32_t call,
+                                                          std::uint64_t deadline, const worker& mine) {
+  const announcements<Link> told(link, records);
+  const record_share own = share_of_block(link, records);
+  std::uint32_t first = 0, late = no_rank;
+  TMAP_KEEP_ROLLED
+  for (std::uint32_t source = 0; source < link.ranks() && late == no_rank; ++source) {
+    const std::uint32_t end = first + told.total(source, link.rank());
+    const std::uint32_t from = own.begin < first ? first : own.begin, to = own.end < end ? own.end : end;
+    if (from < to) {
+      const record_taker<Link> taker(link, work.at, source, first);
+      const record_packets<Link> packets{
+          {link, source, call, deadline}, taker, told.is_eager(source), told.begin_at(source)};
+      const auto take = [&](std::uint32_t i, const packet& found) { taker.take(i, found); };
+      if (!take_packets(mine, taker.packets(from - first), taker.packets(to - first), packets, take)) late = source;
+    }
+    first = end;
+  }
+  return late;
+}
+
 /// Brings the places of a part's records to shared memory, once the first block knows them. No
 /// other get is on its way in their set then.
 template <class Link>
@@ -60,7 +116,8 @@ class record_places {
   }
   TMAP_HOST_DEVICE void await() {
     if (is_there_ || is_late_) return;
-    is_late_ = !peer::await(link_, offsetof(window_header, steps_raised), step_, deadline_);
+    is_late_ = !has_waited_ && !peer::await(link_, offsetof(window_header, steps_raised), step_, deadline_);
+    has_waited_ = true;
     if (is_late_) return;
     link_.proxy_fence();
     link_.get(shared_, link_.rank(), begin_ - skew(), bulk_bytes(skew() + bytes_), records_set);
@@ -70,6 +127,7 @@ class record_places {
   [[nodiscard]] TMAP_HOST_DEVICE std::uint32_t place(std::uint32_t entry, std::uint32_t i) const {
     return is_late_ ? none : link_.load_shared(shared_word(shared_ + skew(), entry * at_.k + i));
   }
+  [[nodiscard]] TMAP_HOST_DEVICE bool has_waited() const { return has_waited_; }
   /// Returns whether the first block did not come to know places.
   [[nodiscard]] TMAP_HOST_DEVICE bool is_late() const { return is_late_; }
 
@@ -84,6 +142,7 @@ class record_places {
   std::uint64_t begin_{0};
   std::uint32_t bytes_{0};
   bool is_there_{false};
+  bool has_waited_{false};
   bool is_late_{false};
 };
 
@@ -91,8 +150,9 @@ class record_places {
 template <class Link>
 class record_fetcher {
  public:
-  TMAP_HOST_DEVICE record_fetcher(Link& link, const preparation& work, const fetch_request& request,
-                                  fetch_piece* pieces, record_places<Link>& places, group_raiser<Link>& nobody)
+  TMAP_HOST_DEVICE record_fetcher(Link& link, const preparation& work, const record_share& own,
+                                  const fetch_request& request, fetch_piece* pieces, record_places<Link>& places,
+                                  group_raiser<Link>& nobody)
       : link_(link),
         at_(work.at),
         layout_(work),
@@ -100,28 +160,37 @@ class record_fetcher {
         most_(request.entries),
         places_(places),
         mover_(link, request, pieces, places, nobody),
-        block_(request.call.block - 1),
-        blocks_(request.call.blocks - 1) {}
+        next_(own.begin),
+        end_(own.end) {}
 
+  /// Begins to load this block's records, which it has taken.
+  TMAP_HOST_DEVICE void begin() { load_part(); }
+  /// Fetches the rows of the records, whose sources have announced them.
   TMAP_HOST_DEVICE void run() {
-    const list_deal deal{link_.load(link_.rank(), at_.total), blocks_};
-    const std::uint32_t end = deal.begin(block_ + 1);
     TMAP_KEEP_ROLLED
-    for (std::uint32_t first = deal.begin(block_); first < end; first += most_) {
-      fetch_part(first, end - first < most_ ? end - first : most_);
+    while (loaded_ != 0) {
+      link_.wait_gets(records_set);
+      fetch_part();
+      next_ += loaded_;
+      if (next_ != end_) mover_.release(0);
+      load_part();
     }
     mover_.finish();
   }
+  /// Ends without a fetch.
+  TMAP_HOST_DEVICE void leave() { link_.wait_gets(records_set); }
 
  private:
-  TMAP_HOST_DEVICE void fetch_part(std::uint32_t first, std::uint32_t records) {
-    mover_.release(0);
-    link_.get(layout_.records(), link_.rank(), at_.arriving + std::uint64_t{first} * layout_.record_bytes(),
-              records * layout_.record_bytes(), records_set);
-    link_.wait_gets(records_set);
-    places_.turn_to(first, records);
+  TMAP_HOST_DEVICE void load_part() {
+    loaded_ = end_ - next_ < most_ ? end_ - next_ : most_;
+    if (loaded_ == 0) return;
+    link_.get(layout_.records(), link_.rank(), at_.arriving + std::uint64_t{next_} * layout_.record_bytes(),
+              loaded_ * layout_.record_bytes(), records_set);
+  }
+  TMAP_HOST_DEVICE void fetch_part() {
+    places_.turn_to(next_, loaded_);
     TMAP_KEEP_ROLLED
-    for (std::uint32_t i = 0; i < records; ++i) {
+    for (std::uint32_t i = 0; i < loaded_; ++i) {
       const std::uint32_t row = record_word_of(i, record::token), source = record_word_of(i, record::source);
       if (row < told_.word(source, slot::sent_rows)) mover_.move_row(source, told_.row_at(source, row), i, 0);
     }
@@ -137,36 +206,58 @@ class record_fetcher {
   std::uint32_t most_;  ///< records of a part
   record_places<Link>& places_;
   row_mover<Link, record_places<Link>> mover_;
-  std::uint32_t block_;  ///< of those that fetch
-  std::uint32_t blocks_;
+  std::uint32_t next_;       ///< record of this block that was not fetched
+  std::uint32_t end_;        ///< of this block's records
+  std::uint32_t loaded_{0};  ///< records from `next_` on that come to shared memory
 };
 
+/// Fetches the rows of a block's records, in its first thread. The fetch is call number `call`. The
+/// places of rows are known at `step`. Returns whether it has waited for that.
 template <class Link>
-struct record_fetch_moves : lone_moves {
-  const preparation& work;
-  const fetch_request& request;
-  fetch_piece* pieces;
-  record_places<Link>& places;
-
-  [[nodiscard]] TMAP_HOST_DEVICE peer_verdict move(Link& link, std::uint32_t) const {
-    constexpr pending_groups no_groups{};
-    group_raiser<Link> nobody(link, no_groups);
-    record_fetcher<Link>(link, work, request, pieces, places, nobody).run();
-    return places.is_late() ? give_up_waiting(link, link.rank(), protocol_step::workers) : peer_verdict{};
+[[nodiscard]] TMAP_HOST_DEVICE bool fetch_records(Link& link, const preparation& work, const record_share& own,
+                                                  const fetch_request& request, fetch_piece* pieces, std::uint32_t call,
+                                                  std::uint32_t step, std::uint64_t deadline) {
+  record_places<Link> places(link, work, step, deadline);
+  constexpr pending_groups no_groups{};
+  group_raiser<Link> nobody(link, no_groups);
+  record_fetcher<Link> fetcher(link, work, own, request, pieces, places, nobody);
+  link.proxy_fence();  // the records are read by bulk copies
+  fetcher.begin();
+  if (hear(link, request.call, call, deadline).status == peer_status::ok) {
+    link.proxy_fence();  // and so are the rows
+    fetcher.run();
+  } else {
+    fetcher.leave();
   }
-};
+  if (places.is_late()) static_cast<void>(give_up_waiting(link, link.rank(), protocol_step::workers));
+  return places.has_waited();
+}
 
-/// Runs one block of a dispatch that fetches rows: any but the first. `request` is that of `work`
-/// for this block.
-template <class Link>
-TMAP_HOST_DEVICE void fetch_records(Link& link, const preparation& work, const fetch_request& request,
-                                    fetch_piece* pieces, std::uint64_t deadline) {
-  const std::uint32_t before = link.load(link.rank(), offsetof(window_header, steps_expected));
-  // The first block knows which rank is late, and gives up for all.
-  if (!await(link, offsetof(window_header, steps_raised), before + records_step, deadline)) return;
-  record_places<Link> places(link, work, before + places_step, deadline);
-  const record_fetch_moves<Link> moves{{}, work, request, pieces, places};
-  static_cast<void>(begin_call(link, request.call, deadline, moves));
+/// Runs one block of a dispatch that takes records and fetches their rows: any but the first, which
+/// judges for all. All threads of the block call it. `request` is that of `work` for this block.
+/// The first thread's `block.set_heard` gives all threads whether the records may be taken:
+/// `block.has_heard` returns it after a barrier.
+template <class Link, class Block>
+TMAP_HOST_DEVICE void take_and_fetch(Link& link, const preparation& work, const fetch_request& request,
+                                     const worker& mine, fetch_piece* pieces, Block& block, std::uint64_t deadline) {
+  const bool leads = mine.number == 0;
+  const std::uint32_t call = link.load(link.rank(), offsetof(window_header, exchanges)) + 1;
+  exchange_request records = work.records;
+  records.block = request.call.block;
+  if (leads) block.set_heard(hear(link, records, call, deadline).status == peer_status::ok);
+  link.sync();
+  const bool has_heard = block.has_heard();
+  const std::uint32_t late = has_heard ? take_records(link, work, records, call, deadline, mine) : no_rank;
+  if (late != no_rank) static_cast<void>(give_up_waiting(link, late, protocol_step::announcement));
+  link.sync();
+  if (!leads) return;
+  link.raise_here(offsetof(window_header, workers_raised), 1);  // for the first block, which sorts them
+  // No block raises twice before all have raised once, and the first block has gone on.
+  const std::uint32_t step = link.load(link.rank(), offsetof(window_header, steps_expected)) + 1;
+  const record_share own = has_heard ? share_of_block(link, records) : record_share{};
+  const bool has_waited =
+      own.begin != own.end && fetch_records(link, work, own, request, pieces, call + 1, step, deadline);
+  if (!has_waited) static_cast<void>(await(link, offsetof(window_header, steps_raised), step, deadline));
   link.raise_here(offsetof(window_header, workers_raised), 1);
 }
 

@@ -28,6 +28,7 @@ struct row_crew {
   row_piece piece;  ///< to store, from `shared`
   std::uint32_t shared;
   std::uint32_t call;  ///< whose eager rows are sent or taken
+  bool is_pulled;      ///< whether others pull rows of the call
   std::uint64_t deadline;
   std::uint32_t late;  ///< a rank whose eager rows did not come
 
@@ -84,25 +85,46 @@ class crew_member {
 
   /// Works until the leading thread dismisses the crew.
   __device__ void serve() {
+    if (blockIdx.x == 0) send_rows(link_, request_, of_crew(), *this);
     TMAP_KEEP_ROLLED
-    for (std::uint32_t parity = 0;; parity ^= 1) {
-      crew_.given.wait(parity);
+    for (;;) {
+      await_job();
       if (crew_.job == crew_job::leave) return;
       work();
-      crew_.done.arrive();
+      end_job();
     }
   }
+  /// Is the gate of `send_rows`, which comes before all other jobs. The leader need not give it.
+  __device__ bool pass() {
+    const bool is_first = !has_job_;
+    await_job();
+    if (crew_.job != crew_job::send_rows) return false;
+    if (is_first) send_slot(link_, link_.rank(), crew_.call, crew_.is_pulled, of_crew().thread());
+    return true;
+  }
+  __device__ std::uint32_t call() const { return crew_.call; }
 
  private:
-  static __device__ worker of_crew() { return {threadIdx.x - leading_threads, crew_threads}; }
+  static __device__ word_worker of_crew() {
+    const std::uint32_t thread = threadIdx.x - leading_threads;
+    return {{thread / device::warp_lanes, crew_threads / device::warp_lanes},
+            {thread % device::warp_lanes, device::warp_lanes}};
+  }
 
+  __device__ void await_job() {
+    if (!has_job_) crew_.given.wait(parity_);
+    has_job_ = true;
+  }
+  __device__ void end_job() {
+    crew_.done.arrive();
+    parity_ ^= 1;
+    has_job_ = false;
+  }
   __device__ void work() {
     if (crew_.job == crew_job::store_piece) {
       auto* const window = reinterpret_cast<unsigned char*>(link_.address(link_.rank(), 0));
       store_share(window, crew_.piece, shared_ + crew_.shared, threadIdx.x - leading_threads, crew_threads);
-    } else if (crew_.job == crew_job::send_rows) {
-      send_rows(link_, request_, crew_.call, of_crew());
-    } else {
+    } else if (crew_.job == crew_job::take_rows) {
       const std::uint32_t late = take_rows(link_, request_, crew_.call, crew_.deadline, of_crew());
       if (late != no_rank) crew_.late = late;
     }
@@ -112,6 +134,8 @@ class crew_member {
   device::peer_link link_;
   const exchange_request& request_;
   const unsigned char* shared_;
+  std::uint32_t parity_{0};
+  bool has_job_{false};
 };
 
 /// Gives a crew its work, for the leading thread.
@@ -126,8 +150,9 @@ class crew_leader {
     give(crew_job::store_piece);
     await_work();
   }
-  __device__ void send(const exchange_request&, std::uint32_t call) {
+  __device__ void send(const exchange_request&, std::uint32_t call, bool is_pulled) {
     crew_.call = call;
+    crew_.is_pulled = is_pulled;
     give(crew_job::send_rows);
   }
   __device__ void begin_take(const exchange_request&, std::uint32_t call, std::uint64_t deadline) {

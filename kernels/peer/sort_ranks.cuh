@@ -19,8 +19,7 @@ template <std::uint32_t Warps>
 class rank_sort {
  public:
   /// Writes how many choices each rank has, and the number of each choice in the order of ranks.
-  /// All threads of a block of `Warps` warps call it. `records` and `record` need a barrier after
-  /// it.
+  /// All threads of a block of `Warps` warps call it. What it makes is there after a barrier.
   template <class RankOf>
   __device__ void run(const device::peer_link& link, const preparation& work, const RankOf& rank_of) {
     const expert_arrays& at = work.at;
@@ -40,6 +39,8 @@ class rank_sort {
     const std::uint32_t eager = __ballot_sync(~0u, work.has_eager_records(ranks, total));
     if (warp() == 0 && lane() < ranks) link.store(me, word_at(at.departed, lane()), total);
     if (threadIdx.x == device::warp_lanes - 1) records_ = end;
+    const std::uint32_t sent = __ballot_sync(~0u, total != 0);
+    if (threadIdx.x == 0) are_pulled_ = (sent & ~eager) != 0;
 #pragma unroll
     for (std::uint32_t r = 0; r < rounds; ++r) {
       const bool goes = rank[r] < ranks;
@@ -53,6 +54,9 @@ class rank_sort {
 
   __device__ std::uint32_t records() const {
     return records_;
+  }
+  __device__ bool are_pulled() const {
+    return are_pulled_;
   }
   __device__ departing_record record(std::uint32_t i) const {
     return order_[i];
@@ -102,6 +106,7 @@ class rank_sort {
   std::uint32_t counts_[Warps][max_group_ranks + 1];  // no two warps have a rank in the same bank
   std::uint32_t totals_[max_group_ranks];
   std::uint32_t records_;
+  bool are_pulled_;
   departing_record order_[most_prepared_choices];
 };
 

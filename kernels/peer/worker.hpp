@@ -29,13 +29,32 @@ struct word_worker {
   TMAP_HOST_DEVICE worker thread() const { return {warp.number * lane.count + lane.number, warp.count * lane.count}; }
 };
 
-/// Moves words of this worker's share of so many items. `load(i)` of the field returns the word of
-/// an item, and `use(i, word)` takes it. Words of several items are loaded before the first one is
-/// used, so that they wait together. Lanes that took different branches for each item would wait
-/// for each other: a field has none.
-template <class Field>
-TMAP_HOST_DEVICE void share_field(const worker& mine, std::uint32_t items, Field& field) {
-  constexpr std::uint32_t at_once = 5;
+/// Deals items to warps where some of them have work for many threads: those for which `has_work`.
+/// `use(item, worker)` works on an item with the threads that it is dealt to.
+template <class HasWork, class Use>
+TMAP_HOST_DEVICE void share_by_warps(const word_worker& mine, std::uint32_t items, const HasWork& has_work,
+                                     const Use& use) {
+  std::uint32_t active = 0;
+  TMAP_KEEP_ROLLED
+  for (std::uint32_t item = 0; item < items; ++item) active += has_work(item) ? 1 : 0;
+  if (active == 0) return;
+  const auto warp = static_cast<std::uint32_t>(mine.warp.number), warps = static_cast<std::uint32_t>(mine.warp.count);
+  const std::uint32_t groups = warps < active ? warps : active, group = warp % groups;
+  const word_worker own{{warp / groups, (warps - group + groups - 1) / groups}, mine.lane};
+  TMAP_KEEP_ROLLED
+  for (std::uint32_t item = 0, turn = 0; item < items; ++item) {
+    if (!has_work(item)) continue;
+    if (turn == group) use(item, own.thread());
+    turn = turn + 1 == groups ? 0 : turn + 1;
+  }
+}
+
+/// Moves this worker's share of so many items. `load(i)` of the field returns what an item is made
+/// of, and `use(i, value)` takes it. Several items are loaded before the first one is used, so that
+/// they wait together. Lanes that took different branches for each item would wait for each other:
+/// a field has none.
+template <std::uint32_t at_once, class Field>
+TMAP_HOST_DEVICE void share_field(const worker& mine, std::uint32_t items, const Field& field) {
   const auto step = static_cast<std::uint32_t>(mine.count);
   TMAP_KEEP_ROLLED
   for (auto first = static_cast<std::uint32_t>(mine.number); first < items; first += at_once * step) {
@@ -54,9 +73,9 @@ TMAP_HOST_DEVICE void share_field(const worker& mine, std::uint32_t items, Field
 template <class FieldOf>
 TMAP_HOST_DEVICE void share_words(const word_worker& mine, std::uint32_t items, std::uint32_t words,
                                   const FieldOf& field_of) {
+  constexpr std::uint32_t at_once = 5;
   share(mine.lane, words, [&](std::uint64_t word) {
-    auto field = field_of(static_cast<std::uint32_t>(word));
-    share_field(mine.warp, items, field);
+    share_field<at_once>(mine.warp, items, field_of(static_cast<std::uint32_t>(word)));
   });
 }
 

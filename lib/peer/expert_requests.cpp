@@ -96,7 +96,7 @@ exchange_request call_parts::records() const {
 
 exchange_request call_parts::few_records() const {
   exchange_request made = records();
-  made.blocks = 1;
+  made.blocks = with_.blocks + 1;
   made.has_credits = made.is_eager = true;
   return made;
 }

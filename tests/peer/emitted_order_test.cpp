@@ -107,9 +107,10 @@ TEST(emitted_order, packets_are_single_stores_after_the_fence) {
   EXPECT_TRUE(has("store_then_send", is_fence_of_all_gpus));
 }
 
-TEST(emitted_order, words_with_a_tag_are_single_accesses) {
-  EXPECT_TRUE(
-      has_in_order(ptx_of("take_word_then_send_word"), {"ld.relaxed.sys.global.b64", "st.relaxed.sys.global.b64"}));
+TEST(emitted_order, packets_of_a_thread_are_single_accesses_without_a_fence) {
+  EXPECT_TRUE(has_in_order(ptx_of("await_packets_then_send"),
+                           {"ld.relaxed.sys.global.b128", "ld.relaxed.sys.global.b128", "st.relaxed.sys.global.b128"}));
+  EXPECT_FALSE(has("await_packets_then_send", is_fence_of_all_gpus));
 }
 
 TEST(emitted_order, packets_are_acquired_before_their_words_are_loaded) {

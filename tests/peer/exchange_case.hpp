@@ -53,11 +53,12 @@ struct lone_crew {
   Link& link;
   std::uint32_t late{kernels::peer::no_rank};
 
-  void send(const exchange_request& request, std::uint32_t call) {
-    kernels::peer::send_rows(link, request, call, {0, 1});
+  void send(const exchange_request& request, std::uint32_t call, bool is_pulled) {
+    kernels::peer::open_gate<Link> gate(link, call, is_pulled, {0, 1});
+    kernels::peer::send_rows(link, request, {{0, 1}, {0, 1}}, gate);
   }
   void begin_take(const exchange_request& request, std::uint32_t call, std::uint64_t deadline) {
-    late = kernels::peer::take_rows(link, request, call, deadline, {0, 1});
+    late = kernels::peer::take_rows(link, request, call, deadline, {{0, 1}, {0, 1}});
   }
   std::uint32_t end_take() const { return late; }
 };
@@ -87,7 +88,9 @@ class second_thread_crew {
  public:
   explicit second_thread_crew(Link& link) : link_(link) {}
 
-  void send(const exchange_request&, std::uint32_t call) { give(job::send, call); }
+  void send(const exchange_request&, std::uint32_t call, bool is_pulled) {
+    give(is_pulled ? job::send_pulled : job::send_rows, call);
+  }
   void begin_take(const exchange_request&, std::uint32_t call, std::uint64_t) {
     await_work();
     give(job::take, call);
@@ -103,21 +106,43 @@ class second_thread_crew {
 
   /// Works in the second thread until the first one dismisses it.
   static void serve(Link& link, const exchange_request& request) {
-    for (;;) {
-      link.sync();
+    waiting_gate gate{link};
+    kernels::peer::send_rows(link, request, {{0, 1}, {0, 1}}, gate);
+    for (;; gate.has_job = false) {
+      gate.await_job();
       const auto next = static_cast<job>(link.load_shared(job_at));
-      const std::uint32_t call = link.load_shared(call_at);
+      const std::uint32_t call = gate.call();
       if (next == job::leave) return;
-      if (next == job::send) kernels::peer::send_rows(link, request, call, {0, 1});
       if (next == job::take) {
-        link.store_shared(late_at, kernels::peer::take_rows(link, request, call, exchange_deadline, {0, 1}));
+        link.store_shared(late_at, kernels::peer::take_rows(link, request, call, exchange_deadline, {{0, 1}, {0, 1}}));
       }
       link.sync();
     }
   }
 
  private:
-  enum class job : std::uint32_t { leave, send, take };
+  enum class job : std::uint32_t { leave, send_rows, send_pulled, take };
+  /// Opens once the first thread lets rows be sent, its first job if there are some.
+  struct waiting_gate {
+    Link& link;
+    bool has_job{false};
+
+    bool pass() {
+      const bool is_first = !has_job;
+      await_job();
+      const auto next = static_cast<job>(link.load_shared(job_at));
+      const bool may_send = next == job::send_rows || next == job::send_pulled;
+      if (may_send && is_first) {
+        kernels::peer::send_slot(link, link.rank(), call(), next == job::send_pulled, {0, 1});
+      }
+      return may_send;
+    }
+    std::uint32_t call() { return link.load_shared(call_at); }
+    void await_job() {
+      if (!has_job) link.sync();
+      has_job = true;
+    }
+  };
   static constexpr std::uint32_t job_at = 1 << 16, call_at = job_at + 4, late_at = job_at + 8;
 
   void give(job next, std::uint32_t call) {

@@ -49,6 +49,7 @@ struct experts_case {
   std::optional<std::uint32_t> odd_rank{};  ///< a rank whose sizes differ from those of the others
   bool returns_rows{false};                 ///< results come home one by one, not as sums
   std::uint32_t threads{0};                 ///< of the block that prepares few tokens; 0: each step is a kernel
+  std::uint32_t fetching_threads{1};        ///< of a block that takes their records and fetches their rows
   bool combines_twice{false};               ///< without a dispatch in between
   bool combines_never{false};               ///< nothing but credits stands between dispatches
   bool combines_otherwise{false};           ///< first with a shape that is not the dispatch's
@@ -65,8 +66,7 @@ struct experts_case {
 };
 
 inline constexpr std::uint64_t experts_deadline = 100;
-inline constexpr std::uint32_t has_rows_at = 1 << 16;  ///< in shared memory, after stages and lists
-inline constexpr std::uint32_t call_at = has_rows_at + 4, late_at = has_rows_at + 8;
+inline constexpr std::uint32_t heard_at = 1 << 16;     ///< in shared memory, after stages and lists
 inline constexpr std::uint32_t awaiting_thread = ~0u;  ///< of a rank: waits for rows
 inline constexpr std::uint32_t dispatched_shape = 7;
 inline constexpr std::uint32_t most_sorted = 8;  ///< ranks, and experts of a rank
@@ -169,7 +169,9 @@ class experts_body {
     const std::uint32_t fault = link.load(link.rank(), offsetof(detail::peer::window_header, fault));
     const bool is_mismatch = detail::peer::verdict_of(fault).status == peer_status::mismatch;
     link.expect(!is_mismatch || case_.odd_rank.has_value(), "no rank is blamed for another call");
-    if (leads()) verdicts_[link.rank()].push_back(verdict);
+    if (!leads()) return;
+    const bool has_cause = verdict.status == peer_status::broken && fault != 0;  // another block gave up
+    verdicts_[link.rank()].push_back(has_cause ? detail::peer::verdict_of(fault) : verdict);
   }
   bool leads() const { return block_ == 0 && thread_ == 0; }
 
@@ -362,22 +364,24 @@ class experts_body {
     });
     if (awaits()) return {};
     const given_ids ids = choices(call, link.rank());
-    kernels::peer::preparation work{arrays(link), of(ids), records_of_one_block(link.rank()), rows_request(link)};
-    work.rows.call.blocks = case_.blocks + 1;
+    kernels::peer::preparation work{arrays(link), of(ids), few_records(link.rank()), rows_request(link)};
+    work.rows.call.blocks = work.records.blocks;
+    const kernels::peer::word_worker mine{{thread_, threads_of_block()}, {0, 1}};
     if (block_ == 0) {
       preparing_block block{*this, link, work};
-      const kernels::peer::word_worker mine{{thread_, threads_}, {0, 1}};
-      kernels::peer::prepare(link, work, {mine, true, mine}, block, experts_deadline);
+      kernels::peer::prepare(link, work, mine, block, experts_deadline);
     } else {
       std::array<kernels::peer::fetch_piece, kernels::peer::most_fetch_stages> pieces;
-      kernels::peer::fetch_records(link, work, work.rows, pieces.data(), experts_deadline);
+      fetching_block block{link};
+      kernels::peer::take_and_fetch(link, work, work.rows, mine.thread(), pieces.data(), block, experts_deadline);
     }
     const std::uint32_t ended = leads() ? link.load(link.rank(), offsetof(detail::peer::window_header, verdict)) : 0;
     return detail::peer::verdict_of(ended);
   }
-  exchange_request records_of_one_block(std::uint32_t rank) const {
+  std::uint32_t threads_of_block() const { return block_ == 0 ? threads_ : case_.fetching_threads; }
+  exchange_request few_records(std::uint32_t rank) const {
     exchange_request made = records_request(rank);
-    made.blocks = 1;
+    made.blocks = case_.blocks + 1;
     made.has_credits = true;
     return made;
   }
@@ -416,15 +420,13 @@ class experts_body {
   /// Makes the list of what came.
   void arrive(Link& link) const {
     write_choices(link, in_.at, {0, 1});
-    sort_by_expert(link);
+    sort_by_expert(link, case_.arrivals);
     sort(link, {in_.at.first_ids, case_.arrivals, case_.experts, 1, case_.arrivals, in_.at.order, 0});
     write_list(link, arrays(link), {{0, 1}, {0, 1}});
   }
 
   /// Stands in for the sorts of `prepare`. The first thread alone sorts.
   struct preparing_block {
-    static constexpr bool leader_takes = true;
-
     const experts_body& body;
     Link& link;
     const kernels::peer::preparation& work;
@@ -449,6 +451,14 @@ class experts_body {
       const std::uint32_t rank = kernels::peer::rank_of_record(link, at().departed, i);
       return {std::min(token, at().tokens - 1), rank, eager_number(i, rank)};  // with a fault there may be no token
     }
+    bool are_pulled() const {
+      bool pulled = false;
+      for (std::uint32_t rank = 0; rank < link.ranks(); ++rank) {
+        const std::uint32_t count = link.load(link.rank(), word_at(at().departed, rank));
+        pulled = pulled || (count != 0 && !work.has_eager_records(link.ranks(), count));
+      }
+      return pulled;
+    }
     std::uint32_t eager_number(std::uint32_t i, std::uint32_t rank) const {
       if (rank >= link.ranks()) return kernels::peer::none;
       std::uint32_t first = 0;
@@ -456,29 +466,18 @@ class experts_body {
       const std::uint32_t count = link.load(link.rank(), word_at(at().departed, rank));
       return work.has_eager_records(link.ranks(), count) ? i - first : kernels::peer::none;
     }
+    void set_arrived(std::uint32_t) const {}  // it is the total
     void by_expert() const {
-      if (body.thread_ == 0) body.sort_by_expert(link);
-    }
-    void begin(bool has_work, std::uint32_t call) const {
-      link.store_shared(has_rows_at, has_work ? 1 : 0);
-      link.store_shared(call_at, call);
-      link.store_shared(late_at, kernels::peer::no_rank);
-      link.sync();
-    }
-    bool await_begin() const {
-      link.sync();
-      return link.load_shared(has_rows_at) != 0;
-    }
-    std::uint32_t call() const { return link.load_shared(call_at); }
-    void end(std::uint32_t late) const {
-      if (late != kernels::peer::no_rank) link.store_shared(late_at, late);
-      link.sync();
-    }
-    std::uint32_t await_others() const {
-      link.sync();
-      return link.load_shared(late_at);
+      if (body.thread_ == 0) body.sort_by_expert(link, link.load(link.rank(), at().total));
     }
     const expert_arrays& at() const { return body.in_.at; }
+  };
+  /// Gives the threads of a block what the first one heard.
+  struct fetching_block {
+    Link& link;
+
+    void set_heard(bool is_ok) const { link.store_shared(heard_at, is_ok ? 1 : 0); }
+    bool has_heard() const { return link.load_shared(heard_at) != 0; }
   };
   void sort_by_rank(Link& link) const {
     const std::uint64_t records = case_.tokens * case_.ranks;
@@ -492,9 +491,9 @@ class experts_body {
       if (i != kernels::peer::none) link.store(link.rank(), word_at(in_.at.token_of_record, i), choice / case_.k);
     }
   }
-  void sort_by_expert(Link& link) const {
-    const std::uint32_t lost = sort(
-        link, {in_.at.ids, case_.arrivals * case_.k, case_.experts, case_.alignment, case_.rows, in_.at.places, 0});
+  void sort_by_expert(Link& link, std::uint32_t records) const {
+    const std::uint32_t lost =
+        sort(link, {in_.at.ids, records * case_.k, case_.experts, case_.alignment, case_.rows, in_.at.places, 0});
     link.store(link.rank(), in_.lacking, lost);
   }
 
@@ -649,7 +648,8 @@ ranks::program experts_program(const experts_case& given, const verdict_check& c
   for (std::uint32_t rank = 0; rank < given.ranks; ++rank) {
     const std::uint32_t blocks = given.blocks + (given.threads_of(rank) != 0 ? 1 : 0);
     for (std::uint32_t block = 0; block < blocks; ++block) {
-      const std::uint32_t threads = block == 0 ? std::max(given.threads_of(rank), 1u) : 1;
+      const bool has_few = given.threads_of(rank) != 0;
+      const std::uint32_t threads = !has_few ? 1 : block == 0 ? given.threads : given.fetching_threads;
       for (std::uint32_t thread = 0; thread < threads; ++thread) {
         made.threads.push_back(
             {rank, rank * most_blocks + block, experts_body<Link>(given, {rank, block, thread}, *verdicts)});

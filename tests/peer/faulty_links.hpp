@@ -182,25 +182,26 @@ struct off_by_one_row : faulty_link {
   }
 };
 
-/// Takes the word that is there for that of the call.
-struct any_word : faulty_link {
+/// Takes the packets that are there for those of the call.
+struct any_packets : faulty_link {
   using faulty_link::faulty_link;
-  detail::peer::tagged_word look_for(std::uint64_t offset, std::uint32_t tag) { return {load(rank(), offset), tag}; }
-};
-
-/// Looks once for each word, and takes what it finds.
-struct without_waiting_for_words : faulty_link {
-  using faulty_link::faulty_link;
-  detail::peer::tagged_word wait_for(std::uint64_t offset, std::uint32_t tag, std::uint64_t, std::uint64_t = no_word) {
-    return {load(rank(), offset), tag};
+  template <std::uint32_t Most>
+  bool await_packets(std::uint64_t first, std::uint32_t step, std::uint32_t count, std::uint32_t tag,
+                     detail::peer::packet (&found)[Most], std::uint64_t, std::uint64_t = no_word) {
+    for (std::uint32_t i = 0; i < count; ++i) {
+      const std::uint64_t at = first + std::uint64_t{i} * step * sizeof(detail::peer::packet);
+      found[i] = {{load(rank(), at), load(rank(), at + 4), load(rank(), at + 8)}, tag};
+    }
+    return true;
   }
 };
 
-/// Sends words to the rank after the one that they are for.
-struct words_for_the_next_rank : faulty_link {
+/// Sends eager packets to the rank after the one that they are for.
+struct packets_for_the_next_rank : faulty_link {
   using faulty_link::faulty_link;
-  void send_word(std::uint32_t to, std::uint64_t offset, const detail::peer::tagged_word& given) {
-    faulty_link::send_word((to + 1) % ranks(), offset, given);
+  void send(std::uint32_t to, std::uint64_t offset, const detail::peer::packet& given) {
+    const bool is_eager = offset >= offsetof(window_header, eager);
+    faulty_link::send(is_eager ? (to + 1) % ranks() : to, offset, given);
   }
 };
 
@@ -211,7 +212,8 @@ struct changed_slots : faulty_link {
   void send(std::uint32_t to, std::uint64_t offset, detail::peer::packet given) {
     using namespace kernels::peer;
     const std::uint64_t slots = slot_at(ranks(), 0, 0), in_slot = (offset - slots) % slot_bytes(ranks());
-    const bool is_there = offset < peer_header_bytes && in_slot == number / packet_words * sizeof(packet);
+    const bool is_slot = offset < offsetof(window_header, eager);
+    const bool is_there = is_slot && in_slot == number / packet_words * sizeof(packet);
     faulty_link::send(to, offset, is_there ? changed(given) : given);
   }
   void keep(std::uint32_t offset, std::uint32_t value) {

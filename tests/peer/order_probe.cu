@@ -144,10 +144,10 @@ __global__ void store_then_send(WINDOW, std::uint32_t value) {
   link.send(2, data + 16, {{value, value, value}, 1});
 }
 
-__global__ void take_word_then_send_word(WINDOW, std::uint32_t tag) {
+__global__ void await_packets_then_send(WINDOW, std::uint64_t deadline) {
   const device::peer_link link(window);
-  const device::peer_link::tagged_word found = link.look_for(data, tag);
-  link.send_word(1, data + 16, {found.word, tag});
+  device::peer_link::packet found[2];
+  if (link.await_packets(data, 1, 2, 1, found, deadline)) link.send(1, data + 32, found[1]);
 }
 
 __global__ void take_then_load(WINDOW, std::uint32_t* seen, std::uint64_t deadline) {

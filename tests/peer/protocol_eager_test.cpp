@@ -68,7 +68,7 @@ TEST(protocol_eager, ranks_that_send_rows_hold_with_those_that_let_them_be_pulle
 
 TEST(protocol_eager, rows_are_pulled_from_the_first_one_that_is_too_many) {
   exchange_case many = two_eager_calls();
-  many.row_bytes = kernels::peer::most_eager_bytes / 2;
+  many.row_bytes = kernels::peer::most_eager_packets / 2 * detail::peer::packet_words * 4;
   many.rows = [](std::uint32_t call, std::uint32_t from, std::uint32_t to, std::uint32_t) {
     return from == to ? 0 : 2 + call;
   };
@@ -109,12 +109,8 @@ void expect_eager_fault(const std::string& why) {
   expect_failure_at_random(exchange_program<Link>(two_eager_calls()), why);
 }
 
-TEST(protocol_eager_faults, a_word_of_another_call_is_seen) {
-  expect_eager_fault<any_word>("row is right");
-}
-
-TEST(protocol_eager_faults, a_missing_wait_for_words_is_seen) {
-  expect_eager_fault<without_waiting_for_words>("row is right");
+TEST(protocol_eager_faults, packets_taken_before_they_came_are_seen) {
+  expect_eager_fault<any_packets>("row is right");
 }
 
 TEST(protocol_eager_faults, a_missing_credit_is_seen) {
@@ -145,8 +141,8 @@ TEST(protocol_eager_faults, an_epoch_not_raised_is_seen) {
   expect_eager_fault<epoch_not_raised<offsetof(window_header, exchanges)>>("");
 }
 
-TEST(protocol_eager_faults, words_for_another_rank_are_seen) {
-  expect_eager_fault<words_for_the_next_rank>("");
+TEST(protocol_eager_faults, packets_for_another_rank_are_seen) {
+  expect_eager_fault<packets_for_the_next_rank>("");
 }
 
 /// Announces that no rows come with the announcement.
@@ -156,14 +152,14 @@ TEST(protocol_eager_faults, rows_that_are_pulled_without_a_fence_are_seen) {
   expect_eager_fault<unannounced>("row is right");
 }
 
-/// Leaves a word out, which a rank then waits for.
-struct lost_word : faulty_link {
+/// Leaves a packet out, which a rank then waits for.
+struct lost_packet : faulty_link {
   using faulty_link::faulty_link;
-  void send_word(std::uint32_t to, std::uint64_t offset, const detail::peer::tagged_word& given) {
-    if (offset != kernels::peer::eager_word_at(ranks(), rank(), 1)) faulty_link::send_word(to, offset, given);
+  void send(std::uint32_t to, std::uint64_t offset, const detail::peer::packet& given) {
+    if (offset != kernels::peer::eager_packet_at(ranks(), rank(), 0)) faulty_link::send(to, offset, given);
   }
 };
-TEST(protocol_eager_faults, a_word_that_does_not_come_breaks_the_group) {
+TEST(protocol_eager_faults, a_packet_that_does_not_come_breaks_the_group) {
   const auto all_fatal = [](const verdict_lists& verdicts) -> std::string {
     std::uint32_t timeouts = 0;
     for (const auto& of_rank : verdicts) {
@@ -174,7 +170,7 @@ TEST(protocol_eager_faults, a_word_that_does_not_come_breaks_the_group) {
     }
     return timeouts > 0 ? "" : "nobody waited in vain";
   };
-  expect_at_random(exchange_program<lost_word>(two_eager_calls(), all_fatal), 100);
+  expect_at_random(exchange_program<lost_packet>(two_eager_calls(), all_fatal), 100);
 }
 
 }  // namespace

@@ -228,14 +228,18 @@ void fetch_hostile_records(model_link& link) {
   call.row_bytes = call.staging_bytes = call.sent_pitch = work.rows.out_pitch = 16;
   call.sent_rows = call.stages = 1;
   call.blocks = call.capacity = work.rows.places = work.rows.entries = 2;
-  kernels::peer::raise_step(link);
-  kernels::peer::raise_step(link);
+  link.raise_here(offsetof(window_header, steps_raised), 1);  // places are known
   kernels::peer::fetch_request request = work.rows;
-  const peer_verdict told = kernels::peer::announce(link, request.call, kernels::peer::no_moves{}, 1, experts_deadline);
+  request.call.has_credits = true;  // there was no call before
+  const peer_verdict told = kernels::peer::announce(link, request.call, kernels::peer::no_moves{},
+                                                    kernels::peer::calls_of_dispatch, experts_deadline);
   link.expect(told.status == peer_status::ok, "the rows are announced");
   request.call.block = 1;
   kernels::peer::fetch_piece pieces[kernels::peer::most_fetch_stages];
-  fetch_records(link, work, request, pieces, experts_deadline);
+  const kernels::peer::record_share own{0, me == 0 ? 2u : 0};
+  const bool has_waited =
+      fetch_records(link, work, own, request, pieces, kernels::peer::calls_of_dispatch, 1, experts_deadline);
+  link.expect(has_waited == (me == 0), "who has rows waits for their places");
   link.end_kernel();
   for (std::uint32_t place = 0; place < 4; ++place) {
     const std::uint32_t want = me == 0 && place == 1 ? 77 : 0;

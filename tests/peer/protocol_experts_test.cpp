@@ -40,7 +40,7 @@ TEST(protocol_experts, the_smallest_dispatch_and_combine_hold_in_every_execution
 /// It has too many executions to run them all.
 TEST(protocol_experts, the_smallest_dispatch_of_few_tokens_holds) {
   experts_case smallest = smallest_dispatch();
-  smallest.threads = 1;
+  smallest.threads = 2;
   expect_at_random(experts_program(smallest), 3000);
   smallest.odd_ranks_have_many = true;
   expect_at_random(experts_program(smallest), 3000);
@@ -54,7 +54,7 @@ TEST(protocol_experts, dispatch_and_combine_hold) {
 TEST(protocol_experts, few_tokens_that_one_block_prepares_hold) {
   for (experts_case few : {two_ranks(), crossing()}) {
     few.threads = 3;
-    few.blocks = 2;
+    few.blocks = few.fetching_threads = 2;
     expect_at_random(experts_program(few), 200);
     few.pulls_all = true;
     expect_at_random(experts_program(few), 200);
@@ -142,7 +142,8 @@ experts_case draw_case(std::mt19937_64& random) {
   drawn.staging_bytes = 16 * (1 + below(4));
   drawn.rows = 96;
   drawn.returns_rows = below(2) == 1;
-  drawn.threads = below(4);
+  drawn.threads = below(2) * (2 + below(2));
+  drawn.fetching_threads = 1 + below(2);
   drawn.odd_ranks_have_many = below(2) == 1;
   drawn.odd_ranks_announce_late = below(2) == 1;
   drawn.pulls_all = below(3) == 0;

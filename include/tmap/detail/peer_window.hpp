@@ -8,12 +8,13 @@
 
 namespace tmap::detail::peer {
 
-/// Holds a word that comes with a tag, in a single access of 8 bytes: a packet for threads that
-/// each send one word. Its offset is a multiple of 8.
-struct alignas(8) tagged_word {
-  std::uint32_t word;
+/// Holds words that come together, with a tag: who reads the tag reads these words, too. So it
+/// needs no signal and no fence after it. Its offset is a multiple of 16.
+struct packet {
+  std::uint32_t words[3];
   std::uint32_t tag;
 };
+inline constexpr std::uint32_t packet_words = 3;
 
 /// Is all zeros when the group is made. Counters run for ever and are compared with wrap-around.
 struct window_header {
@@ -40,23 +41,16 @@ struct window_header {
   std::uint32_t fault;    ///< why this rank broke the group; 0 if it did not
 
   // Two slots for each source, for calls in turn, and its counts (protocol_announce.hpp).
-  alignas(16) std::uint32_t announcements[16184];
+  alignas(16) std::uint32_t announcements[32560];
 
   // The rows of each source that come with its announcement (eager_area.hpp).
-  tagged_word eager[24574];
+  packet eager[8192];
+  packet unused;  ///< up to the end of the header
 };
-static_assert(sizeof(window_header) == peer_header_bytes);
+static_assert(sizeof(window_header) == peer_header_bytes && offsetof(window_header, eager) % sizeof(packet) == 0);
 static_assert(std::is_trivial_v<window_header> && std::is_standard_layout_v<window_header>);
 
 inline constexpr std::uint64_t word_bytes = sizeof(std::uint32_t);
-
-/// Holds words that come together, with a tag: who reads the tag reads these words, too. So it
-/// needs no signal and no fence after it. Its offset is a multiple of 16.
-struct packet {
-  std::uint32_t words[3];
-  std::uint32_t tag;
-};
-inline constexpr std::uint32_t packet_words = 3;
 
 /// Returns the tag of the packets of a call. No packet has the tag 0 before it has come.
 TMAP_HOST_DEVICE constexpr std::uint32_t tag_of(std::uint32_t call) {

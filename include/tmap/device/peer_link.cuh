@@ -24,7 +24,6 @@ class peer_link {
   static constexpr std::uint64_t no_word = ~std::uint64_t{0};
 
   using packet = tmap::detail::peer::packet;
-  using tagged_word = tmap::detail::peer::tagged_word;
 
   /// Puts need shared memory, a multiple of 16. Gets also need a barrier for each set that is
   /// used, at most 32. `init(1)` has made them ready, no phase has passed, and no other thread uses
@@ -136,26 +135,26 @@ class peer_link {
     };
     return detail::poll(look, deadline, unless == no_word ? nullptr : word(rank(), unless));
   }
-  /// Sends a word. It carries nothing else.
-  __device__ void send_word(std::uint32_t rank, std::uint64_t offset, const tagged_word& given) const {
-    ptx::st_relaxed_sys(reinterpret_cast<uint2*>(at(rank, offset)), uint2{given.word, given.tag});
-  }
-  /// Looks once whether a word with a tag is there. If not, it returns another tag.
-  [[nodiscard]] __device__ tagged_word look_for(std::uint64_t offset, std::uint32_t) const {
-    const uint2 found = ptx::ld_relaxed_sys(reinterpret_cast<const uint2*>(at(rank(), offset)));
-    return {found.x, found.y};
-  }
-  /// Waits for a word with a tag in the own window, or until the word `unless` of it is not zero.
-  /// Then it returns another tag.
-  [[nodiscard]] __device__ tagged_word wait_for(std::uint64_t offset, std::uint32_t tag, std::uint64_t deadline,
-                                                std::uint64_t unless = no_word) const {
-    tagged_word found{};
-    const auto look = [&](bool) {
-      found = look_for(offset, tag);
-      return found.tag == tag;
+  /// Waits for packets with a tag in the own window, or until the word `unless` of it is not zero.
+  /// There are `count` of them, one at least, `step` packets from one to the next. This thread
+  /// alone has them, and learns nothing but their words.
+  template <std::uint32_t Most>
+  [[nodiscard]] __device__ bool await_packets(std::uint64_t first, std::uint32_t step, std::uint32_t count,
+                                              std::uint32_t tag, packet (&found)[Most], std::uint64_t deadline,
+                                              std::uint64_t unless = no_word) const {
+    const auto* const sent = reinterpret_cast<const uint4*>(at(rank(), first));
+    const auto look = [&] {
+      bool all = true;
+#pragma unroll
+      for (std::uint32_t i = 0; i < Most; ++i) {
+        if (i >= count) break;
+        const uint4 each = ptx::ld_relaxed_sys(sent + i * step);
+        found[i] = {{each.x, each.y, each.z}, each.w};
+        all &= each.w == tag;
+      }
+      return all;
     };
-    static_cast<void>(detail::poll(look, deadline, unless == no_word ? nullptr : word(rank(), unless)));
-    return found;
+    return detail::poll_relaxed(look, deadline, unless == no_word ? nullptr : word(rank(), unless));
   }
   /// Loads and stores a word of a row, at any byte of a window.
   [[nodiscard]] __device__ std::uint32_t load_row_word(std::uint64_t offset) const {

@@ -61,6 +61,18 @@ TMAP_HOST_DEVICE constexpr bool has_come(std::uint32_t counter, std::uint32_t va
 namespace detail {
 
 /// Looks until `look` returns true, and returns true. Returns false at the deadline, or once the
+/// word `ended` is not zero, if there is one.
+template <class Look>
+[[nodiscard]] __device__ bool poll_relaxed(const Look& look, std::uint64_t deadline, const std::uint32_t* ended) {
+  TMAP_KEEP_ROLLED
+  for (;;) {
+    const bool is_over = ended != nullptr && ptx::ld_relaxed_sys(ended) != 0;
+    if (look()) return true;
+    if (is_over || clock_now() >= deadline) return false;
+  }
+}
+
+/// Looks until `look` returns true, and returns true. Returns false at the deadline, or once the
 /// word `ended` is not zero, if there is one. `look(true)` looks by an acquire, and one such look
 /// has returned true in the end. The first looks acquire, so what comes soon is not read again.
 /// Each acquire empties this multiprocessor's L1 cache, so a longer wait polls by relaxed loads.

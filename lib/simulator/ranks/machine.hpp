@@ -22,7 +22,6 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
-#include <span>
 #include <string>
 #include <unordered_set>
 #include <vector>
@@ -54,8 +53,7 @@ struct awaited_packets {
   std::uint32_t count;
   std::uint32_t tag;
   std::uint64_t deadline;
-  std::optional<place> unless;                      ///< a counter that ends the polling once it is raised
-  std::uint32_t words{detail::peer::packet_words};  ///< of a packet, before its tag
+  std::optional<place> unless;  ///< a counter that ends the polling once it is raised
 };
 
 /// Names what a reduction carries to those that acquire it.
@@ -93,8 +91,7 @@ class machine {
 
   void reduce(std::uint32_t me, place signal, std::uint32_t by, announced what);
   bool poll(std::uint32_t me, const awaited& given, bool is_acquire);
-  /// Stores words and their tag, which comes last.
-  void store_packet(std::uint32_t me, place to, std::span<const std::uint32_t> words, std::uint32_t tag);
+  void store_packet(std::uint32_t me, place to, const detail::peer::packet& given);
   void keep(std::uint32_t me, place to, std::uint32_t value);
   /// Returns the words of all packets with their tags, or none if it polled in vain.
   std::vector<std::uint32_t> poll_packets(std::uint32_t me, const awaited_packets& given, bool is_acquire);

@@ -74,24 +74,25 @@ class model_link {
     raise_released(rank_of_address(address), offset_of_address(address), by);
   }
   void send(std::uint32_t rank, std::uint64_t offset, const detail::peer::packet& given) {
-    machine_->store_packet(thread_, at(rank, offset), given.words, given.tag);
-  }
-  void send_word(std::uint32_t rank, std::uint64_t offset, const detail::peer::tagged_word& given) {
-    machine_->store_packet(thread_, at(rank, offset), {&given.word, 1}, given.tag);
+    machine_->store_packet(thread_, at(rank, offset), given);
   }
   void keep(std::uint32_t offset, std::uint32_t value) { machine_->keep(thread_, shared(taken_at(0) + offset), value); }
   [[nodiscard]] bool take(std::uint64_t first, std::uint32_t packets, std::uint32_t tag, std::uint32_t to,
                           std::uint64_t deadline, std::uint64_t unless = no_word) {
     return take_packets({at(rank_, first), packets, tag, deadline, optional_at(unless)}, to, true);
   }
-  [[nodiscard]] detail::peer::tagged_word look_for(std::uint64_t offset, std::uint32_t tag) {
-    return wait_for(offset, tag, 0);
-  }
-  [[nodiscard]] detail::peer::tagged_word wait_for(std::uint64_t offset, std::uint32_t tag, std::uint64_t deadline,
-                                                   std::uint64_t unless = no_word) {
-    const awaited_packets given{at(rank_, offset), 1, tag, deadline, optional_at(unless), 1};
-    const std::vector<std::uint32_t> found = machine_->poll_packets(thread_, given, false);
-    return found.empty() ? detail::peer::tagged_word{0, 0} : detail::peer::tagged_word{found[0], found[1]};
+  template <std::uint32_t Most>
+  [[nodiscard]] bool await_packets(std::uint64_t first, std::uint32_t step, std::uint32_t count, std::uint32_t tag,
+                                   detail::peer::packet (&found)[Most], std::uint64_t deadline,
+                                   std::uint64_t unless = no_word) {
+    for (std::uint32_t i = 0; i < count; ++i) {
+      const std::uint64_t each = first + std::uint64_t{i} * step * sizeof(detail::peer::packet);
+      const std::vector<std::uint32_t> words =
+          machine_->poll_packets(thread_, {at(rank_, each), 1, tag, deadline, optional_at(unless)}, false);
+      if (words.empty()) return false;
+      found[i] = {{words[0], words[1], words[2]}, words[3]};
+    }
+    return true;
   }
   [[nodiscard]] std::uint32_t load_row_word(std::uint64_t offset) { return load(rank_, offset); }
   void store_row_word(std::uint64_t offset, std::uint32_t value) { store(rank_, offset, value); }

@@ -7,15 +7,15 @@
 
 namespace tmap::ranks {
 
-/// st.relaxed.sys.b128 or b64 (9.7.9.12): a single access, so each word comes with the tag. It
-/// carries the view at the thread's last fence (8.8).
-void machine::store_packet(std::uint32_t me, place to, std::span<const std::uint32_t> words, std::uint32_t tag) {
+/// st.relaxed.sys.b128 (9.7.9.12): a single access, so each word comes with the tag. It carries the
+/// view at the thread's last fence (8.8).
+void machine::store_packet(std::uint32_t me, place to, const detail::peer::packet& given) {
   scheduler_.step(me);
   thread_state& self = threads_[me];
-  for (std::uint32_t i = 0; i <= words.size(); ++i) {
+  for (std::uint32_t i = 0; i <= detail::peer::packet_words; ++i) {
     const location at = memory_.at({to.space, to.word + i});
-    const std::uint32_t value = i < words.size() ? words[i] : tag;
-    const write next{value, false, true, self.fenced, tag};
+    const std::uint32_t value = i < detail::peer::packet_words ? given.words[i] : given.tag;
+    const write next{value, false, true, self.fenced, given.tag};
     self.generic.raise(at, write_after(at, oldest_generic(self, at), next));
     note(me, "packet to", {to.space, to.word + i}, value);
   }
@@ -37,8 +37,9 @@ position machine::find_tagged(std::uint32_t me, location at, std::uint32_t tag) 
 }
 
 std::vector<location> machine::words_of(const awaited_packets& given) {
+  constexpr std::uint32_t words_of_one = sizeof(detail::peer::packet) / detail::peer::word_bytes;
   std::vector<location> words;
-  for (std::uint32_t i = 0; i < given.count * (given.words + 1); ++i) {
+  for (std::uint32_t i = 0; i < given.count * words_of_one; ++i) {
     words.push_back(memory_.at({given.first.space, given.first.word + i}));
   }
   return words;
@@ -56,9 +57,9 @@ bool machine::misses_one(std::uint32_t me, const std::vector<location>& words, s
   return misses;
 }
 
-/// Polls by ld.relaxed.sys.b128 or b64 until all packets have the tag. An acquire reads the first
-/// one by ld.acquire.sys (8.8). All packets carry the same view. If a packet is overwritten before
-/// a look at it, the thread may miss it for ever.
+/// Polls by ld.relaxed.sys.b128 until all packets have the tag. An acquire reads the first one by
+/// ld.acquire.sys.b128 (8.8). All packets carry the same view. If a packet is overwritten before a
+/// look at it, the thread may miss it for ever.
 std::vector<std::uint32_t> machine::poll_packets(std::uint32_t me, const awaited_packets& given, bool is_acquire) {
   const std::vector<location> words = words_of(given);
   const location off = memory_.at(given.unless.value_or(given.first));
