@@ -12,6 +12,8 @@ namespace tmap::kernels::peer {
 
 using namespace tmap::detail::peer;  // what all protocols have in common
 
+static_assert(offsetof(window_header, eager) % sizeof(packet) == 0);
+
 /// With more packets for a rank, a pull takes less time. They hold 16 KiB.
 inline constexpr std::uint32_t most_eager_packets = 1366;
 

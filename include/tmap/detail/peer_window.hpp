@@ -47,7 +47,7 @@ struct window_header {
   packet eager[8192];
   packet unused;  ///< up to the end of the header
 };
-static_assert(sizeof(window_header) == peer_header_bytes && offsetof(window_header, eager) % sizeof(packet) == 0);
+static_assert(sizeof(window_header) == peer_header_bytes);
 static_assert(std::is_trivial_v<window_header> && std::is_standard_layout_v<window_header>);
 
 inline constexpr std::uint64_t word_bytes = sizeof(std::uint32_t);
