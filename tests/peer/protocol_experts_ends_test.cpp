@@ -194,10 +194,15 @@ struct hostile_fetch {
   }
 };
 
+/// Expects that what a thread of each of two ranks does holds in random executions.
+void expect_of_two_ranks(const std::function<void(model_link&)>& run) {
+  ranks::program made;
+  for (std::uint32_t rank = 0; rank < 2; ++rank) made.threads.push_back({rank, rank, run});
+  expect_at_random(made, 50);
+}
+
 TEST(protocol_experts_ends, a_list_of_rows_and_places_that_are_not_there_moves_nothing_else) {
-  ranks::program hostile;
-  for (std::uint32_t rank = 0; rank < 2; ++rank) hostile.threads.push_back({rank, rank, hostile_fetch::run});
-  expect_at_random(hostile, 50);
+  expect_of_two_ranks(hostile_fetch::run);
 }
 
 /// Fetches two records of rank 0, of which one names a row that is not there, and the other one a
@@ -248,9 +253,7 @@ void fetch_hostile_records(model_link& link) {
 }
 
 TEST(protocol_experts_ends, records_of_rows_and_places_that_are_not_there_move_nothing_else) {
-  ranks::program hostile;
-  for (std::uint32_t rank = 0; rank < 2; ++rank) hostile.threads.push_back({rank, rank, fetch_hostile_records});
-  expect_at_random(hostile, 50);
+  expect_of_two_ranks(fetch_hostile_records);
 }
 
 /// Expects that what one thread of one rank does holds in every execution.
