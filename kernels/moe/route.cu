@@ -54,12 +54,6 @@ __device__ choice_tile share_of_block(const sort_work& work) {
   return {begin, min(work.block_choices, work.choices - begin), {ids, work.ids.bytes}, weights};
 }
 
-__device__ choice_tile tile_at(const choice_tile& share, std::uint32_t first) {
-  const auto* const ids = static_cast<const unsigned char*>(share.ids.values) + std::uint64_t{first} * share.ids.bytes;
-  const float* const weights = share.weights == nullptr ? nullptr : share.weights + first;
-  return {share.begin + first, min(sort_tile, share.count - first), {ids, share.ids.bytes}, weights};
-}
-
 /// Chooses the experts of the tokens of a block, whose choices begin with a token. `use(i, choice)`
 /// gets choice i of the block.
 template <std::uint32_t PerLane, class Use>
@@ -146,10 +140,7 @@ __global__ void __launch_bounds__(sort_threads, 1) count_choices(const __grid_co
     choose_share<PerLane>(work, share,
                           [&](std::uint32_t, const scored_choice& choice) { atomicAdd(&totals[choice.expert], 1u); });
   } else {
-    for (std::uint32_t i = threadIdx.x; i < share.count; i += sort_threads) {
-      const std::int32_t expert = detail::judge_expert(share.ids[i], work.sort.experts);
-      if (expert >= 0) atomicAdd(&totals[expert], 1u);
-    }
+    count_share(work.sort, share, totals);
   }
   __syncthreads();
   const std::uint32_t experts = work.sort.experts;
@@ -198,24 +189,8 @@ __global__ void __launch_bounds__(sort_threads, 1) sort_choices(const __grid_con
   if (threadIdx.x == 0) header.reset();
   __syncthreads();
   begin_kernel();
-  const auto own_totals = [&](std::uint32_t) { return memory.totals_of(0); };
-  const choice_tile share = share_of_block(work.sort);
-  choice_tile tile = tile_at(share, 0);
-  thread_choices mine;
-  rank_tile(work.sort, tile, memory, 1, own_totals, mine);
-  __syncthreads();
-  std::uint32_t count = place_experts(work.sort, memory, {blockIdx.x, gridDim.x}, total_of_grid(work.sort, memory));
-  place_tile(work.sort, tile, memory, count, mine, header);
-  for (std::uint32_t first = sort_tile; first < share.count; first += sort_tile) {
-    __syncthreads();
-    memory.clear_counts();
-    __syncthreads();
-    tile = tile_at(share, first);
-    rank_tile(work.sort, tile, memory, 1, own_totals, mine);
-    __syncthreads();
-    count = place_next_tile(work.sort, memory, threadIdx.x < work.sort.experts ? memory.total(0, threadIdx.x) : 0);
-    place_tile(work.sort, tile, memory, count, mine, header);
-  }
+  sort_share(work.sort, share_of_block(work.sort), memory, {blockIdx.x, gridDim.x}, header,
+             [&] { return total_of_grid(work.sort, memory); });
   end_header(work.sort.reports, header);
 }
 

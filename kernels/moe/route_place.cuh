@@ -166,22 +166,66 @@ __device__ inline void place_tile(const sort_work& work, const choice_tile& tile
   detail::write_rows(work, tile, memory, count);
 }
 
+/// Returns the choices of a share that follow the first `first`, up to a tile of them.
+__device__ inline choice_tile tile_at(const choice_tile& share, std::uint32_t first) {
+  const auto* const ids = static_cast<const unsigned char*>(share.ids.values) + std::uint64_t{first} * share.ids.bytes;
+  const float* const weights = share.weights == nullptr ? nullptr : share.weights + first;
+  return {share.begin + first, min(sort_tile, share.count - first), {ids, share.ids.bytes}, weights};
+}
+
+/// Sorts a share of the choices, one tile after the other. `total_of()` returns what thread e
+/// passes to `place_experts`, once the first tile is counted. Counts are clear before the call.
+/// All threads of a block call it.
+template <class TotalOf>
+__device__ void sort_share(const sort_work& work, const choice_tile& share, const sort_memory& memory,
+                           const routing_block& mine, block_header& header, const TotalOf& total_of) {
+  const auto own_totals = [&](std::uint32_t) { return memory.totals_of(0); };
+  choice_tile tile = tile_at(share, 0);
+  thread_choices choices;
+  rank_tile(work, tile, memory, 1, own_totals, choices);
+  __syncthreads();
+  std::uint32_t count = place_experts(work, memory, mine, total_of());
+  place_tile(work, tile, memory, count, choices, header);
+  for (std::uint32_t first = sort_tile; first < share.count; first += sort_tile) {
+    __syncthreads();
+    memory.clear_counts();
+    __syncthreads();
+    tile = tile_at(share, first);
+    rank_tile(work, tile, memory, 1, own_totals, choices);
+    __syncthreads();
+    count = place_next_tile(work, memory, threadIdx.x < work.experts ? memory.total(0, threadIdx.x) : 0);
+    place_tile(work, tile, memory, count, choices, header);
+  }
+}
+
+/// Counts the given choices of each expert in a share. All threads of a block call it. `totals` has
+/// a word for each thread, and they are there after a barrier.
+__device__ inline void count_share(const sort_work& work, const choice_tile& share, std::uint32_t* totals) {
+  totals[threadIdx.x] = 0;
+  __syncthreads();
+  for (std::uint32_t i = threadIdx.x; i < share.count; i += sort_threads) {
+    const std::int32_t expert = detail::judge_expert(share.ids[i], work.experts);
+    if (expert >= 0) atomicAdd(&totals[expert], 1u);
+  }
+}
+
 /// Sorts the first `choices` in one block, and writes the header. Other blocks of its grid may do
-/// anything else. The choices fit one tile. All threads of the block call it, and synchronise after
-/// it.
+/// anything else. All threads of the block call it, and synchronise after it.
 __device__ inline void route_in_block(const sort_work& work, std::uint32_t choices, const sort_memory& memory,
                                       block_header& header) {
+  static_assert(sort_threads <= sort_tile);
+  const choice_tile share{0, choices, work.ids, work.weights};
+  const bool is_tile = choices <= sort_tile;
   memory.clear_counts();
   if (threadIdx.x == 0) header.reset();
+  if (!is_tile) count_share(work, share, memory.sorted);  // nothing is sorted yet
   __syncthreads();
-  const choice_tile tile{0, choices, work.ids, work.weights};
-  thread_choices mine;
-  rank_tile(
-      work, tile, memory, 1, [&](std::uint32_t) { return memory.totals_of(0); }, mine);
-  __syncthreads();
-  const std::uint32_t own = threadIdx.x < work.experts ? memory.total(0, threadIdx.x) : 0;
-  const std::uint32_t count = place_experts(work, memory, {0, 1}, {own, 0, own});
-  place_tile(work, tile, memory, count, mine, header);
+  const std::uint32_t counted = is_tile ? 0 : memory.sorted[threadIdx.x];
+  sort_share(work, share, memory, {0, 1}, header, [&]() -> expert_total {
+    if (threadIdx.x >= work.experts) return {};
+    const std::uint32_t in_tile = memory.total(0, threadIdx.x);
+    return {is_tile ? in_tile : counted, 0, in_tile};
+  });
   if (work.reports.header == nullptr) return;
   __syncthreads();
   if (threadIdx.x == 0) *work.reports.header = header.value();

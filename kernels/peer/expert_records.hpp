@@ -87,21 +87,21 @@ struct token_choices {
 /// of its token goes to the same rank.
 template <class Link>
 [[nodiscard]] TMAP_HOST_DEVICE std::uint32_t rank_of_choice(const Link& link, const expert_arrays& at,
-                                                            const token_choices& given, std::uint64_t choice) {
-  const auto rank_of = [&](std::uint64_t i) {
-    return static_cast<std::uint32_t>(given.ids[i]) / at.experts;  // none is far above
-  };
-  const std::uint32_t rank = rank_of(choice);
+                                                            const token_choices& given, std::uint32_t choice) {
+  const auto expert_of = [&](std::uint32_t i) { return static_cast<std::uint32_t>(given.ids[i]); };
+  const std::uint32_t rank = expert_of(choice) / at.experts;  // none is far above
   bool is_new = rank < link.ranks();
   TMAP_KEEP_ROLLED
-  for (std::uint64_t i = choice / at.k * at.k; i < choice; ++i) is_new &= rank_of(i) != rank;
+  for (std::uint32_t i = choice - choice % at.k; i < choice; ++i) {
+    is_new &= expert_of(i) - rank * at.experts >= at.experts;  // another division would take longer
+  }
   return is_new ? rank : none;
 }
 
 /// Writes the rank of a choice.
 template <class Link>
 TMAP_HOST_DEVICE void write_rank(Link& link, const expert_arrays& at, const token_choices& given,
-                                 std::uint64_t choice) {
+                                 std::uint32_t choice) {
   link.store(link.rank(), word_at(at.rank_of_choice, choice), rank_of_choice(link, at, given, choice));
 }
 

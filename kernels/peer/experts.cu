@@ -49,8 +49,9 @@ __global__ void __launch_bounds__(plan_threads)
     write_ranks_kernel(const __grid_constant__ peer_memory_ref window, const __grid_constant__ dispatch_work work) {
   wait_for_kernel_before();
   peer_link link(window);
-  peer::share(thread_of_grid(), std::uint64_t{work.at.tokens} * work.at.k,
-              [&](std::uint64_t choice) { peer::write_rank(link, work.at, work.given, choice); });
+  peer::share(thread_of_grid(), std::uint64_t{work.at.tokens} * work.at.k, [&](std::uint64_t choice) {
+    peer::write_rank(link, work.at, work.given, static_cast<std::uint32_t>(choice));
+  });
 }
 
 __global__ void __launch_bounds__(plan_threads)

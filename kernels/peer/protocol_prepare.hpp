@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Prepares a dispatch of few tokens in the first block of a kernel: it sends the records, and sorts
-// those that came. A kernel for each step would take longer to start than to run. The other blocks
-// take the records and fetch the rows (protocol_record_fetch.hpp). Many tokens need the whole GPU,
-// and take a kernel for each step. Ranks of both kinds exchange the same records.
+// Prepares a dispatch of few tokens in the first block of a kernel: it announces the records, and
+// sorts those that came. A kernel for each step would take longer to start than to run. The other
+// blocks send the records, take those that come, and fetch the rows (protocol_record_fetch.hpp).
+// Many tokens need the whole GPU, and take a kernel for each step. Ranks of both kinds exchange the
+// same records.
 
 #include "kernels/peer/expert_list.hpp"
 
@@ -12,7 +13,22 @@ namespace tmap::kernels::peer {
 
 /// Bounds the choices of a rank, and those that it has room for. With more, a kernel for each step
 /// is faster.
-inline constexpr std::uint32_t most_prepared_choices = 2048;
+inline constexpr std::uint32_t most_prepared_choices = 8192;
+
+/// Names some of the records that leave, or that come.
+struct record_share {
+  std::uint32_t begin;
+  std::uint32_t end;
+};
+
+/// Returns those of so many records that are the share of one of `blocks` blocks. The first block
+/// has none.
+TMAP_HOST_DEVICE constexpr record_share share_of_block(std::uint32_t records, std::uint32_t block,
+                                                       std::uint32_t blocks) {
+  if (block == 0) return {0, 0};
+  const list_deal deal{records, blocks - 1};
+  return {deal.begin(block - 1), deal.begin(block)};
+}
 
 /// Describes a dispatch whose first block prepares it.
 struct preparation {
@@ -42,30 +58,29 @@ struct record_moves : lone_moves {
   }
 };
 
-/// Writes the packets of the records, in the order of `block`, and sends those that are eager.
+/// Writes the packets of some records, from number `first` on, and sends those that are eager.
 template <class Link, class Block>
 struct departing_packets {
   Link& link;
   const expert_arrays& at;
   const Block& block;
   record_maker made;
+  std::uint32_t first;
   std::uint32_t words;    ///< of a record
   std::uint32_t packets;  ///< of a record
   std::uint32_t tag;
-  bool may_write;
 
   [[nodiscard]] TMAP_HOST_DEVICE packet load(std::uint32_t i) const {
-    const std::uint32_t record = i / packets, first = (i - record * packets) * packet_words;
+    const std::uint32_t record = first + i / packets, word = i % packets * packet_words;
     const std::uint32_t token = block.record(record).token;
-    return {{made.load(token, first), made.load(token, first + 1), made.load(token, first + 2)}, tag};
+    return {{made.load(token, word), made.load(token, word + 1), made.load(token, word + 2)}, tag};
   }
   TMAP_HOST_DEVICE void use(std::uint32_t i, packet loaded) const {
-    const std::uint32_t record = i / packets, part = i - record * packets;
+    const std::uint32_t record = first + i / packets, part = i % packets;
     const departing_record of = block.record(record);
     for (std::uint32_t j = 0; j < packet_words; ++j) {
       loaded.words[j] = made.finish(record, of, part * packet_words + j, loaded.words[j]);
     }
-    if (!may_write) return;
     if (of.eager == none) return store(record, part, loaded);
     link.send(of.rank, eager_packet_at(link.ranks(), link.rank(), of.eager * packets + part), loaded);
   }
@@ -79,23 +94,28 @@ struct departing_packets {
   }
 };
 
-/// Writes or sends the records, unless the last verdict in the window is a failure: others may then
-/// still read those that are there.
+/// Writes or sends this block's share of the records of call number `call`.
 template <class Link, class Block>
-TMAP_HOST_DEVICE void write_departing(Link& link, const preparation& work, const worker& mine, const Block& block) {
-  const std::uint32_t call = link.load(link.rank(), offsetof(window_header, exchanges)) + 1;
-  const bool may_write = is_success(link, offsetof(window_header, verdict));
+TMAP_HOST_DEVICE void write_departing(Link& link, const preparation& work, std::uint32_t call, const worker& mine,
+                                      const Block& block) {
   const std::uint32_t words = record_words(work.at.k, work.at.scales), packets = packets_of(words);
-  const departing_packets<Link, Block> departing{link,  work.at, block,        {work.at, work.given},
-                                                 words, packets, tag_of(call), may_write};
-  share_field<packets_at_once>(mine, block.records() * packets, departing);
+  const record_share own = block.departing();
+  const departing_packets<Link, Block> departing{link,      work.at, block,   {work.at, work.given},
+                                                 own.begin, words,   packets, tag_of(call)};
+  share_field<packets_at_once>(mine, (own.end - own.begin) * packets, departing);
 }
 
-/// Exchanges the records: waits until the other blocks have taken them. Returns how that ended.
+/// Exchanges the records: waits until the other blocks have taken them. Returns how that ended. If
+/// some `are_pulled`, it first waits until the other blocks have written them.
 template <class Link>
-[[nodiscard]] TMAP_HOST_DEVICE moved_call exchange_records(Link& link, const preparation& work,
+[[nodiscard]] TMAP_HOST_DEVICE moved_call exchange_records(Link& link, const preparation& work, bool are_pulled,
                                                            std::uint64_t deadline) {
   const std::uint32_t call = link.load(link.rank(), offsetof(window_header, exchanges)) + 1;
+  if (are_pulled) {
+    const std::uint32_t before = link.load(link.rank(), offsetof(window_header, workers_expected));
+    const peer_verdict written = await_workers(link, work.records, before, deadline);
+    if (written.status != peer_status::ok) return {call, before, false, written};
+  }
   moved_call records = begin_call(link, work.records, call, deadline, record_moves{{}, work});
   if (is_fatal(records.verdict.status)) return records;
   const peer_verdict met = await_workers(link, work.records, records.before, deadline);
@@ -134,12 +154,11 @@ TMAP_HOST_DEVICE void end_dispatch(Link& link, const preparation& work, const mo
   link.store(link.rank(), steps, link.load(link.rank(), steps) + 1);
 }
 
-/// Runs the first block of a dispatch. It waits for credits, sends a record for each token and
-/// rank, sorts those that came, and waits for the other blocks. All threads of the block, of two
-/// warps at least, call it. `block` sorts by all of its threads: `by_rank` those choices that begin
-/// a record, and then `records` and `record` return their order, and `are_pulled` whether some are
-/// not eager. It sorts `by_expert` the choices of as many records as `set_arrived` got from the
-/// first thread, as `moe::route` does.
+/// Runs the first block of a dispatch. It announces the records, sorts those that came, and waits
+/// for the other blocks. All threads of the block call it. `block` sorts by all of its threads:
+/// `by_rank` those choices that begin a record, and then `are_pulled` returns whether some are not
+/// eager. It sorts `by_expert` the choices of as many records as `set_arrived` got from the first
+/// thread, as `moe::route` does.
 template <class Link, class Block>
 TMAP_HOST_DEVICE void prepare(Link& link, const preparation& work, const word_worker& mine, Block& block,
                               std::uint64_t deadline) {
@@ -149,15 +168,8 @@ TMAP_HOST_DEVICE void prepare(Link& link, const preparation& work, const word_wo
   // Others may read records and packets of the call before until all have their credits.
   if (leads) static_cast<void>(report(link, await_credits(link, deadline)));
   link.sync();
-  if (block.are_pulled()) {
-    write_departing(link, work, mine.thread(), block);
-    link.sync();  // they are announced
-  } else if (mine.warp.number != 0) {
-    const word_worker others{{mine.warp.number - 1, mine.warp.count - 1}, mine.lane};
-    write_departing(link, work, others.thread(), block);  // while the first warp announces them
-  }
   if (leads) {
-    records = exchange_records(link, work, deadline);
+    records = exchange_records(link, work, block.are_pulled(), deadline);
     block.set_arrived(count_records(link, work, records));
   }
   link.sync();

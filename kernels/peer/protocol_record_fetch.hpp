@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Takes the records of few tokens, and fetches their rows, by all blocks of a dispatch but the
-// first, which sorts them meanwhile. Each block fetches the rows of the records that it has taken.
-// So there is no list.
+// Sends the records of few tokens, takes those that come, and fetches their rows, by all blocks of
+// a dispatch but the first, which sorts them meanwhile. Each block fetches the rows of the records
+// that it has taken. So there is no list.
 
 #include "kernels/peer/protocol_prepare.hpp"
 
@@ -62,18 +62,11 @@ struct record_packets {
   }
 };
 
-/// Names some of the records that come to a rank.
-struct record_share {
-  std::uint32_t begin;
-  std::uint32_t end;
-};
-
-/// Returns those that a block takes, of all that were announced. The first block takes none.
+/// Returns the records that a block takes, of all that were announced.
 template <class Link>
-[[nodiscard]] TMAP_HOST_DEVICE record_share share_of_block(Link& link, const exchange_request& records) {
+[[nodiscard]] TMAP_HOST_DEVICE record_share arriving_share(Link& link, const exchange_request& records) {
   const announcements<Link> told(link, records);
-  const list_deal deal{static_cast<std::uint32_t>(told.rows_of_ranks(link.ranks())), records.blocks - 1};
-  return {deal.begin(records.block - 1), deal.begin(records.block)};
+  return share_of_block(static_cast<std::uint32_t>(told.rows_of_ranks(link.ranks())), records.block, records.blocks);
 }
 
 /// Takes a thread's share of a block's records. Returns a rank whose records did not come.
@@ -82,7 +75,7 @@ template <class Link>
                                                           const exchange_request& records, std::uint32_t call,
                                                           std::uint64_t deadline, const worker& mine) {
   const announcements<Link> told(link, records);
-  const record_share own = share_of_block(link, records);
+  const record_share own = arriving_share(link, records);
   std::uint32_t first = 0, late = no_rank;
   TMAP_KEEP_ROLLED
   for (std::uint32_t source = 0; source < link.ranks() && late == no_rank; ++source) {
@@ -233,10 +226,25 @@ template <class Link>
   return places.has_waited();
 }
 
-/// Runs one block of a dispatch that takes records and fetches their rows: any but the first, which
-/// judges for all. All threads of the block call it. `request` is that of `work` for this block.
-/// The first thread's `block.set_heard` gives all threads whether the records may be taken:
-/// `block.has_heard` returns it after a barrier.
+/// Sends this block's share of the records once all ranks have given their credits: until then they
+/// may read those of the call before.
+template <class Link, class Block>
+TMAP_HOST_DEVICE void send_departing(Link& link, const preparation& work, std::uint32_t call, const worker& mine,
+                                     Block& block, std::uint64_t deadline) {
+  const bool leads = mine.number == 0;
+  block.by_rank([&](std::uint32_t choice) { return rank_of_choice(link, work.at, work.given, choice); });
+  if (leads) block.set_ready(await_credits(link, deadline).status == peer_status::ok);
+  link.sync();
+  if (block.is_ready()) write_departing(link, work, call, mine, block);
+  link.sync();  // all threads know whether the block was ready
+  if (leads && block.are_pulled()) link.raise_here(offsetof(window_header, workers_raised), 1);
+}
+
+/// Runs one block of a dispatch that sends and takes records, and fetches their rows: any but the
+/// first, which judges for all. All threads of the block call it. `request` is that of `work` for
+/// this block. `block` sorts `by_rank` as in `prepare`. Then `departing` returns its share of the
+/// records, and `record` those. The first thread's `set_ready` gives all threads whether they may
+/// go on: `is_ready` returns it after a barrier.
 template <class Link, class Block>
 TMAP_HOST_DEVICE void take_and_fetch(Link& link, const preparation& work, const fetch_request& request,
                                      const worker& mine, fetch_piece* pieces, Block& block, std::uint64_t deadline) {
@@ -244,9 +252,10 @@ TMAP_HOST_DEVICE void take_and_fetch(Link& link, const preparation& work, const 
   const std::uint32_t call = link.load(link.rank(), offsetof(window_header, exchanges)) + 1;
   exchange_request records = work.records;
   records.block = request.call.block;
-  if (leads) block.set_heard(hear(link, records, call, deadline).status == peer_status::ok);
+  send_departing(link, work, call, mine, block, deadline);
+  if (leads) block.set_ready(hear(link, records, call, deadline).status == peer_status::ok);
   link.sync();
-  const bool has_heard = block.has_heard();
+  const bool has_heard = block.is_ready();
   const std::uint32_t late = has_heard ? take_records(link, work, records, call, deadline, mine) : no_rank;
   if (late != no_rank) static_cast<void>(give_up_waiting(link, late, protocol_step::announcement));
   link.sync();
@@ -254,7 +263,7 @@ TMAP_HOST_DEVICE void take_and_fetch(Link& link, const preparation& work, const 
   link.raise_here(offsetof(window_header, workers_raised), 1);  // for the first block, which sorts them
   // No block raises twice before all have raised once, and the first block has gone on.
   const std::uint32_t step = link.load(link.rank(), offsetof(window_header, steps_expected)) + 1;
-  const record_share own = has_heard ? share_of_block(link, records) : record_share{};
+  const record_share own = has_heard ? arriving_share(link, records) : record_share{};
   const bool has_waited =
       own.begin != own.end && fetch_records(link, work, own, request, pieces, call + 1, step, deadline);
   if (!has_waited) static_cast<void>(await(link, offsetof(window_header, steps_raised), step, deadline));

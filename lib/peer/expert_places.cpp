@@ -57,7 +57,6 @@ bool has_all_rows(const shape& sizes, std::uint32_t ranks) {
 }
 
 bool are_few(const shape& sizes) {
-  static_assert(most_prepared_choices <= kernels::sort_tile);
   return std::max(sizes.tokens, sizes.arrivals) * sizes.k <= most_prepared_choices;
 }
 

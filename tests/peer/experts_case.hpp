@@ -66,7 +66,7 @@ struct experts_case {
 };
 
 inline constexpr std::uint64_t experts_deadline = 100;
-inline constexpr std::uint32_t heard_at = 1 << 16;     ///< in shared memory, after stages and lists
+inline constexpr std::uint32_t ready_at = 1 << 16;     ///< in shared memory, after stages and lists
 inline constexpr std::uint32_t awaiting_thread = ~0u;  ///< of a rank: waits for rows
 inline constexpr std::uint32_t dispatched_shape = 7;
 inline constexpr std::uint32_t most_sorted = 8;  ///< ranks, and experts of a rank
@@ -372,7 +372,7 @@ class experts_body {
       kernels::peer::prepare(link, work, mine, block, experts_deadline);
     } else {
       std::array<kernels::peer::fetch_piece, kernels::peer::most_fetch_stages> pieces;
-      fetching_block block{link};
+      fetching_block block{*this, link, work};
       kernels::peer::take_and_fetch(link, work, work.rows, mine.thread(), pieces.data(), block, experts_deadline);
     }
     const std::uint32_t ended = leads() ? link.load(link.rank(), offsetof(detail::peer::window_header, verdict)) : 0;
@@ -439,18 +439,6 @@ class experts_body {
       }
       body.sort_by_rank(link);
     }
-    std::uint32_t records() const {
-      std::uint32_t all = 0;
-      for (std::uint32_t rank = 0; rank < link.ranks(); ++rank) {
-        all += link.load(link.rank(), word_at(at().departed, rank));
-      }
-      return all;
-    }
-    kernels::peer::departing_record record(std::uint32_t i) const {
-      const std::uint32_t token = link.load(link.rank(), word_at(at().token_of_record, i));
-      const std::uint32_t rank = kernels::peer::rank_of_record(link, at().departed, i);
-      return {std::min(token, at().tokens - 1), rank, eager_number(i, rank)};  // with a fault there may be no token
-    }
     bool are_pulled() const {
       bool pulled = false;
       for (std::uint32_t rank = 0; rank < link.ranks(); ++rank) {
@@ -459,25 +447,46 @@ class experts_body {
       }
       return pulled;
     }
-    std::uint32_t eager_number(std::uint32_t i, std::uint32_t rank) const {
-      if (rank >= link.ranks()) return kernels::peer::none;
-      std::uint32_t first = 0;
-      for (std::uint32_t r = 0; r < rank; ++r) first += link.load(link.rank(), word_at(at().departed, r));
-      const std::uint32_t count = link.load(link.rank(), word_at(at().departed, rank));
-      return work.has_eager_records(link.ranks(), count) ? i - first : kernels::peer::none;
-    }
     void set_arrived(std::uint32_t) const {}  // it is the total
     void by_expert() const {
       if (body.thread_ == 0) body.sort_by_expert(link, link.load(link.rank(), at().total));
     }
     const expert_arrays& at() const { return body.in_.at; }
   };
-  /// Gives the threads of a block what the first one heard.
+  /// Stands in for a block that sends and takes records. Each thread sorts for itself.
   struct fetching_block {
+    const experts_body& body;
     Link& link;
+    const kernels::peer::preparation& work;
+    std::vector<kernels::peer::departing_record> order{};
+    bool has_pulled{false};
 
-    void set_heard(bool is_ok) const { link.store_shared(heard_at, is_ok ? 1 : 0); }
-    bool has_heard() const { return link.load_shared(heard_at) != 0; }
+    template <class RankOf>
+    void by_rank(const RankOf& rank_of) {
+      order.clear();
+      for (std::uint32_t rank = 0; rank < link.ranks(); ++rank) take(rank, rank_of);
+    }
+    bool are_pulled() const { return has_pulled; }
+    kernels::peer::record_share departing() const {
+      return kernels::peer::share_of_block(static_cast<std::uint32_t>(order.size()), body.block_, work.records.blocks);
+    }
+    kernels::peer::departing_record record(std::uint32_t i) const { return order.at(i); }
+    void set_ready(bool is_ok) const { link.store_shared(ready_at, is_ok ? 1 : 0); }
+    bool is_ready() const { return link.load_shared(ready_at) != 0; }
+
+   private:
+    /// Appends the records for a rank.
+    template <class RankOf>
+    void take(std::uint32_t rank, const RankOf& rank_of) {
+      const auto first = static_cast<std::uint32_t>(order.size());
+      for (std::uint32_t i = 0; i < body.case_.tokens * body.case_.k; ++i) {
+        if (rank_of(i) == rank) order.push_back({i / body.case_.k, rank, kernels::peer::none});
+      }
+      const std::uint32_t count = static_cast<std::uint32_t>(order.size()) - first;
+      const bool is_eager = work.has_eager_records(link.ranks(), count);
+      has_pulled = has_pulled || (count != 0 && !is_eager);
+      for (std::uint32_t i = 0; is_eager && i < count; ++i) order.at(first + i).eager = i;
+    }
   };
   void sort_by_rank(Link& link) const {
     const std::uint64_t records = case_.tokens * case_.ranks;

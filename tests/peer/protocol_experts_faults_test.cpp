@@ -72,8 +72,22 @@ experts_case three_threads() {
   few.threads = 3;
   return few;
 }
-TEST(protocol_experts_faults, a_missing_barrier_of_the_block_is_seen) {
-  expect_failure_at_random(experts_program<without_sync>(three_threads()), "");
+TEST(protocol_experts_faults, a_missing_barrier_of_the_first_block_is_seen) {
+  experts_case few = three_threads();
+  few.tokens = 3;
+  expect_failure_at_random(experts_program<without_sync>(few), "");
+}
+TEST(protocol_experts_faults, a_missing_barrier_of_another_block_is_seen) {
+  experts_case few = crossing();
+  few.threads = 1;
+  few.fetching_threads = 3;
+  expect_failure_at_random(experts_program<without_sync>(few), "");
+}
+/// Records that other blocks pull, and not those that come as packets.
+TEST(protocol_experts_faults, records_announced_before_they_are_written_are_seen) {
+  experts_case pulled = three_threads();
+  pulled.pulls_all = true;
+  expect_failure_at_random(experts_program<without_waiting_for<offsetof(window_header, workers_raised)>>(pulled), "");
 }
 TEST(protocol_experts_faults, a_fault_of_a_rank_with_few_tokens_is_seen_next_to_one_with_many) {
   experts_case mixed = three_threads();
