@@ -59,12 +59,12 @@ struct exchange_run {
   std::chrono::milliseconds patience{default_peer_patience};
 };
 
-/// Exchanges rows among all ranks. Each rank pulls what is for it; few rows come unasked. Only
-/// whole exchanges happen: if some rank would get more rows than its capacity, or would send more
-/// than it has, no row moves, and all ranks learn it in the same call.
+/// Exchanges rows among all ranks. Each rank pulls what is for it; few rows come unasked, and many
+/// are pushed. Only whole exchanges happen: if some rank would get more rows than its capacity, or
+/// would send more than it has, no row moves, and all ranks learn it in the same call.
 ///
 /// Later kernels of this stream find the rows in `out`. `rows` and `splits` must stay as they are
-/// until `await_pulls_async`.
+/// until `await_pulls_async`. In a broken group slower ranks may still be writing to `out`.
 ///
 /// With a window of `peer_group::allocate_local` the bytes and the outcomes are the same. If a rank
 /// sends another more rows than `pair_bytes` have room for, no row moves, and all ranks get

@@ -9,6 +9,7 @@
 #include <tmap/row_placement.hpp>
 
 #include "kernels/peer/eager_area.hpp"
+#include "kernels/peer/row_piece.hpp"
 #include "kernels/peer/worker.hpp"
 
 namespace tmap::kernels::peer {
@@ -52,6 +53,11 @@ struct exchange_request {
   /// Rows for a rank that `are_eager` come with the announcement. There is one group, and the bytes
   /// of a row are a multiple of 4.
   bool is_eager{false};
+  /// Rows for a rank of so many bytes, or more, are pushed if bulk copies can move them and they
+  /// leave no gaps there (`announcements::is_pushed`). 0: none are. It is the same on all ranks,
+  /// and there is one group then.
+  std::uint32_t pushed_bytes{0};
+  bool pushes{false};  ///< this rank pushes such rows; otherwise others pull them
 };
 
 /// Returns the bytes from one row to the next, for the pitch of a request or a slot.
@@ -64,13 +70,14 @@ TMAP_HOST_DEVICE constexpr std::uint64_t row_step(std::uint32_t pitch, std::uint
 /// still read what it announced before. Then it has, for each source, how many rows of each of this
 /// rank's groups come from there, unless there is one group or none.
 namespace slot {
-inline constexpr std::uint32_t shape = 0, capacity = 1, flags = 2, rows_low = 3, rows_high = 4, sent_rows = 5,
-                               sent_pitch = 6, totals = 7;
+inline constexpr std::uint32_t shape = 0, capacity = 1, rows_low = 2, rows_high = 3, sent_rows = 4, sent_pitch = 5,
+                               out_units = 6, totals = 7;
+inline constexpr std::uint32_t flags = rows_high;  // above 16 bits of an offset
 }  // namespace slot
 
 /// Names the bits of `slot::flags`. The first ones are why no row may move anywhere.
 namespace slot_flag {
-inline constexpr std::uint32_t bad_counts = 1, lacks_room = 2, is_eager = 4;
+inline constexpr std::uint32_t bad_counts = 1 << 16, lacks_room = 1 << 17, is_eager = 1 << 18, pushes = 1 << 19;
 }  // namespace slot_flag
 
 TMAP_HOST_DEVICE constexpr std::uint32_t slot_packets(std::uint32_t ranks) {
@@ -117,10 +124,19 @@ TMAP_HOST_DEVICE constexpr std::uint64_t counts_at(std::uint32_t ranks, std::uin
   return slot_at(ranks, 0, 0) + slot_turns * ranks * slot_bytes(ranks) + source * count_bytes(groups);
 }
 
+/// Returns where rows come that others push, in units of 16 bytes. 0: nobody pushes.
+TMAP_HOST_DEVICE constexpr std::uint32_t pushed_units(const exchange_request& request) {
+  const bool is_packed = request.out_pitch == 0 || request.out_pitch == request.row_bytes;
+  const bool is_aligned = (request.out | request.row_bytes) % bulk_unit == 0;
+  const std::uint64_t units = request.out / bulk_unit;
+  const bool is_pushed = request.pushed_bytes != 0 && is_packed && is_aligned && units <= ~std::uint32_t{0};
+  return is_pushed ? static_cast<std::uint32_t>(units) : 0;
+}
+
 /// Returns a number in which calls differ that do not belong together.
 TMAP_HOST_DEVICE constexpr std::uint32_t shape_of(const exchange_request& request) {
   const std::uint32_t sizes = (request.groups * 0x9E3779B1u ^ request.row_bytes) * 0x85EBCA77u;
-  return (sizes + request.salt) * 0xC2B2AE3Du + static_cast<std::uint32_t>(request.kind);
+  return (sizes + request.salt + request.pushed_bytes) * 0xC2B2AE3Du + static_cast<std::uint32_t>(request.kind);
 }
 
 /// Waits until all ranks have pulled what this rank sent in `past` exchanges.
@@ -183,6 +199,7 @@ class slot_maker {
     }
     flags_ = all > request.sent_rows ? slot_flag::bad_counts : request.is_eager ? slot_flag::is_eager : 0;
     if (request.lacking != 0 && link.load(link.rank(), request.lacking) != 0) flags_ |= slot_flag::lacks_room;
+    if (request.pushes) flags_ |= slot_flag::pushes;
   }
 
   /// Stores the counts of the groups of all ranks, where there are several. All ranks pull then.
@@ -204,11 +221,11 @@ class slot_maker {
     first_ = taken_slot(link_.ranks(), number) * static_cast<std::uint32_t>(sizeof(packet));
     keep(slot::shape, shape_of(request_));
     keep(slot::capacity, request_.capacity);
-    keep(slot::flags, flags_);
     keep(slot::rows_low, static_cast<std::uint32_t>(request_.rows));
-    keep(slot::rows_high, static_cast<std::uint32_t>(request_.rows >> 32));
+    keep(slot::rows_high, static_cast<std::uint32_t>(request_.rows >> 32) | flags_);
     keep(slot::sent_rows, request_.sent_rows);
     keep(slot::sent_pitch, request_.sent_pitch);
+    keep(slot::out_units, pushed_units(request_));
     TMAP_KEEP_ROLLED
     for (std::uint32_t i = slot::totals; i < packet_words * slot_packets(link_.ranks()); ++i) {
       keep(i, i - slot::totals < link_.ranks() ? totals_[i - slot::totals] : 0);

@@ -5,7 +5,7 @@
 // go where. Every function is for one thread of a block.
 
 #include "kernels/peer/protocol_eager.hpp"
-#include "kernels/peer/protocol_pull.hpp"
+#include "kernels/peer/protocol_move.hpp"
 
 namespace tmap::kernels::peer {
 
@@ -49,7 +49,8 @@ template <class Link>
   return {};
 }
 
-/// Gives all ranks their credit for a call: no block of this rank reads from them any more.
+/// Gives all ranks their credit for a call: no block of this rank reads from them or puts to them
+/// any more.
 template <class Link>
 TMAP_HOST_DEVICE void give_credits(Link& link) {
   if (link.ranks() > 1) link.release();
@@ -98,8 +99,8 @@ template <class Link, class Moves>
   return {call, before, true, announce_and_move(link, request, call, deadline, moves)};
 }
 
-/// Waits for the other blocks and for what `moves` still does, and gives the credits of a call that
-/// has begun. Returns its verdict.
+/// Waits for the other blocks and for what `moves` still does, gives the credits of a call that has
+/// begun, and waits for what others still move. Returns its verdict.
 template <class Link, class Moves>
 [[nodiscard]] TMAP_HOST_DEVICE peer_verdict close_call(Link& link, const exchange_request& request,
                                                        std::uint64_t deadline, const moved_call& moved,
@@ -113,7 +114,7 @@ template <class Link, class Moves>
     link.store(link.rank(), offsetof(window_header, exchanges), moved.call);
     give_credits(link);
   }
-  return moved.verdict;
+  return moved.verdict.status == peer_status::ok ? moves.arrive(link, moved.call) : moved.verdict;
 }
 
 /// Ends the first block's part of a call. All sources get their credit, and the verdict is in the
@@ -147,6 +148,10 @@ struct lone_moves {
   [[nodiscard]] TMAP_HOST_DEVICE peer_verdict finish(Link&) const {
     return {};
   }
+  template <class Link>
+  [[nodiscard]] TMAP_HOST_DEVICE peer_verdict arrive(Link&, std::uint32_t) const {
+    return {};
+  }
 };
 
 /// Ends a call whose eager rows did not all come. `late` is the rank of those.
@@ -176,14 +181,30 @@ struct exchange_moves {
       announce_early(link, next_call, call + 1);
     }
     const announcements<Link> told(link, request);
-    if (!told.are_pulled()) return {};
+    if (!told.are_moved_here() && !(request.pushes && told.are_pushed())) return {};
     row_piece pieces[most_stages];
-    row_puller<Link>(link, request, pieces).run();
+    rows_mover<Link>(link, request, pieces).run();
     return {};
   }
   template <class Link>
   [[nodiscard]] TMAP_HOST_DEVICE peer_verdict finish(Link& link) const {
+    if (request.pushes) link.store(link.rank(), offsetof(window_header, pieces_dealt), 0);
     return end_taking(link, crew.end_take());
+  }
+  /// Waits for rows that others push. A rank that has given its credit has pushed them.
+  template <class Link>
+  [[nodiscard]] TMAP_HOST_DEVICE peer_verdict arrive(Link& link, std::uint32_t call) const {
+    if (request.pushed_bytes == 0) return {};
+    const announcements<Link> told(link, request);
+    TMAP_KEEP_ROLLED
+    for (std::uint32_t i = 0; i + 1 < link.ranks(); ++i) {
+      const std::uint32_t source = rank_in_turn(link, i);
+      if (!told.is_pushed(source, link.rank())) continue;
+      if (!await(link, word_at(offsetof(window_header, credited), source), call, deadline)) {
+        return give_up_waiting(link, source, protocol_step::rows);
+      }
+    }
+    return {};
   }
 };
 

@@ -7,7 +7,7 @@
 // have written there. Then the exchange runs as always, with an *image* in this rank's memory for
 // the window of each peer: it pulls from parcels that came, and nobody reads what it writes there.
 
-#include "kernels/peer/protocol_pull.hpp"
+#include "kernels/peer/protocol_move.hpp"
 
 namespace tmap::kernels::peer {
 
@@ -106,21 +106,20 @@ TMAP_HOST_DEVICE void pack_parcels(Link& link, const exchange_request& request, 
     send_slot(parcels, me, call, false, {0, 1});  // the exchange announces again
   }
   if (slots.has_bad_counts()) return;
-  exchange_request packed = request;
-  packed.out_pitch = 0;
   row_piece pieces[most_stages];
-  row_puller<Link> puller(link, packed, pieces);
+  rows_mover<Link> mover(link, request, pieces);
   const std::uint64_t step = row_step(request.sent_pitch, request.row_bytes);
   std::uint64_t from = request.rows;
   TMAP_KEEP_ROLLED
   for (std::uint32_t to = 0; to < link.ranks(); ++to) {
     const std::uint32_t rows = totals[to];
     if (to != me && at.has_room(rows, request.row_bytes)) {
-      puller.pull_rows(me, from, step, at.parcel_for(to) + at.slot_bytes, rows);
+      mover.move_rows(me,
+                      {from, at.parcel_for(to) + at.slot_bytes, step, request.row_bytes, rows, request.row_bytes, me});
     }
     from += rows * step;
   }
-  puller.finish();
+  mover.finish();
 }
 
 /// Reads the slots of parcels that came, and finds what each peer would have written instead.
@@ -159,12 +158,12 @@ class arrived_parcels {
   TMAP_HOST_DEVICE std::uint32_t delivered(std::uint32_t source, std::uint32_t number) {
     switch (number) {
       case slot::rows_low: return static_cast<std::uint32_t>(rows_of(source));
-      case slot::rows_high: return static_cast<std::uint32_t>(rows_of(source) >> 32);
-      case slot::sent_pitch: return 0;
-      case slot::flags: {
-        const std::uint32_t announced = word(source, number) & ~slot_flag::lacks_room;
-        return announced | (is_too_much_for(source) ? slot_flag::lacks_room : 0);
+      case slot::rows_high: {
+        constexpr std::uint32_t announced = slot_flag::bad_counts | slot_flag::is_eager;
+        return (static_cast<std::uint32_t>(rows_of(source) >> 32) & 0xffff) | (word(source, slot::flags) & announced) |
+               (is_too_much_for(source) ? slot_flag::lacks_room : 0);
       }
+      case slot::sent_pitch: return 0;
       default: return word(source, number);
     }
   }

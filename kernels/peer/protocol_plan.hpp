@@ -28,29 +28,46 @@ class announcements {
   TMAP_HOST_DEVICE std::uint32_t total(std::uint32_t source, std::uint32_t rank) const {
     return word(source, slot::totals + rank);
   }
-  /// Returns whether the rows of `source` for this rank came with its announcement.
-  TMAP_HOST_DEVICE bool is_eager(std::uint32_t source) const {
+  /// Returns whether the rows of `source` for `rank` come with its announcement.
+  TMAP_HOST_DEVICE bool is_eager(std::uint32_t source, std::uint32_t rank) const {
     return (word(source, slot::flags) & slot_flag::is_eager) != 0 &&
-           are_eager(link_.ranks(), total(source, link_.rank()), request_.row_bytes);
+           are_eager(link_.ranks(), total(source, rank), request_.row_bytes);
   }
-  /// Returns whether this rank pulls rows of some source.
-  TMAP_HOST_DEVICE bool are_pulled() const {
-    bool pulled = false;
+  /// Returns the same of the rows for this rank.
+  TMAP_HOST_DEVICE bool is_eager(std::uint32_t source) const { return is_eager(source, link_.rank()); }
+  /// Returns whether `source` puts its rows into the window of `rank`, which does not pull them.
+  TMAP_HOST_DEVICE bool is_pushed(std::uint32_t source, std::uint32_t rank) const {
+    const std::uint64_t bytes = std::uint64_t{total(source, rank)} * request_.row_bytes;
+    if (request_.pushed_bytes == 0 || bytes < request_.pushed_bytes) return false;  // as for most calls
+    const bool is_aligned = (rows_at(source) | step_of(source)) % bulk_unit == 0;
+    const bool pushes = (word(source, slot::flags) & slot_flag::pushes) != 0 && word(rank, slot::out_units) != 0;
+    return is_aligned && pushes && source != rank && !is_eager(source, rank);
+  }
+  /// Returns whether this rank pushes rows to some other one.
+  TMAP_HOST_DEVICE bool are_pushed() const {
+    bool pushed = false;
+    TMAP_KEEP_ROLLED
+    for (std::uint32_t rank = 0; rank < link_.ranks(); ++rank) pushed |= is_pushed(link_.rank(), rank);
+    return pushed;
+  }
+  /// Returns whether rows come to this rank that it pulls, or another one pushes.
+  TMAP_HOST_DEVICE bool are_moved_here() const {
+    bool moved = false;
     TMAP_KEEP_ROLLED
     for (std::uint32_t source = 0; source < link_.ranks(); ++source) {
-      pulled |= total(source, link_.rank()) != 0 && !is_eager(source);
+      moved |= total(source, link_.rank()) != 0 && !is_eager(source);
     }
-    return pulled;
+    return moved;
   }
   /// Returns how many rows of `group` come to this rank from `source`.
   TMAP_HOST_DEVICE std::uint32_t count(std::uint32_t source, std::uint32_t group) const {
     if (request_.groups == 1) return total(source, link_.rank());
     return link_.load(link_.rank(), word_at(counts_at(link_.ranks(), request_.groups, source), group));
   }
-  /// Returns where the rows that a rank sends lie in its window.
+  /// Returns where the rows that a rank sends lie in its window. A sum with it may wrap around.
   TMAP_HOST_DEVICE std::uint64_t rows_at(std::uint32_t source) const {
-    const std::uint64_t high = word(source, slot::rows_high);
-    return high << 32 | word(source, slot::rows_low);
+    const auto high = static_cast<std::int16_t>(word(source, slot::rows_high) & 0xffff);
+    return static_cast<std::uint64_t>(std::int64_t{high}) << 32 | word(source, slot::rows_low);
   }
   /// Returns where a row of a list lies in the window of `source`.
   TMAP_HOST_DEVICE std::uint64_t row_at(std::uint32_t source, std::uint32_t row) const {
@@ -60,12 +77,21 @@ class announcements {
   TMAP_HOST_DEVICE std::uint64_t step_of(std::uint32_t source) const {
     return row_step(word(source, slot::sent_pitch), request_.row_bytes);
   }
-  /// Returns where the rows for this rank begin in the window of `source`.
-  TMAP_HOST_DEVICE std::uint64_t begin_at(std::uint32_t source) const {
+  /// Returns where the rows for `to` begin in the window of `source`.
+  TMAP_HOST_DEVICE std::uint64_t begin_at(std::uint32_t source, std::uint32_t to) const {
     std::uint64_t before = 0;
     TMAP_KEEP_ROLLED
-    for (std::uint32_t rank = 0; rank < link_.rank(); ++rank) before += total(source, rank);
+    for (std::uint32_t rank = 0; rank < to; ++rank) before += total(source, rank);
     return rows_at(source) + before * step_of(source);
+  }
+  /// Returns where the rows for this rank begin in the window of `source`.
+  TMAP_HOST_DEVICE std::uint64_t begin_at(std::uint32_t source) const { return begin_at(source, link_.rank()); }
+  /// Returns where the rows that this rank pushes go in the window of `to`.
+  TMAP_HOST_DEVICE std::uint64_t place_at(std::uint32_t to) const {
+    std::uint64_t before = 0;
+    TMAP_KEEP_ROLLED
+    for (std::uint32_t rank = 0; rank < link_.rank(); ++rank) before += total(rank, to);
+    return std::uint64_t{word(to, slot::out_units)} * bulk_unit + before * request_.row_bytes;
   }
   /// Returns how many rows of `group` come to this rank from the ranks before `end`.
   TMAP_HOST_DEVICE std::uint64_t rows_of(std::uint32_t group, std::uint32_t end) const {

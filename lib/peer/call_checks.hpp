@@ -17,6 +17,10 @@ namespace tmap::peer {
 // Six pieces of 32 KiB fill most of a multiprocessor's shared memory.
 inline constexpr std::uint32_t staging_bytes = 32768;
 inline constexpr std::uint32_t stages = 6;
+/// Rows for a rank of so many bytes are pushed. With fewer, pulls take less time.
+inline constexpr std::uint32_t pushed_bytes = 4 << 20;
+/// With fewer blocks, other ranks had better pull.
+inline constexpr std::uint32_t pushing_blocks = 16;
 
 inline std::uint64_t nanoseconds(std::chrono::milliseconds patience) {
   return static_cast<std::uint64_t>(std::chrono::nanoseconds{patience}.count());

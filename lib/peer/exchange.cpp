@@ -118,11 +118,13 @@ result<void> exchange_rows_async(const peer_memory& window, const exchange_probl
   peer::check_patience(given, run.patience, with.member("patience"));
   if (!given) return given.outcome();
   if (const result<void> loaded = peer::load_kernels(); !loaded) return loaded;
-  const kernels::peer::exchange_request request = peer::request_of(window.ref(), problem, run.blocks);
+  kernels::peer::exchange_request request = peer::request_of(window.ref(), problem, run.blocks);
   const std::uint64_t patience = peer::nanoseconds(run.patience);
   if (const peer::local_window* local = peer::access::local(window)) {
     return local->exchange(request, patience, run.stream.get());
   }
+  if (problem.groups == 1) request.pushed_bytes = peer::pushed_bytes;
+  request.pushes = problem.groups == 1 && run.blocks >= peer::pushing_blocks;
   TMAP_TRY_CUDA(kernels::launch_exchange(window.ref(), request, patience, run.stream.get()));
   return {};
 }

@@ -43,6 +43,8 @@ struct exchange_case {
   bool is_eager{false};           ///< rows that are few come with the announcement
   bool odd_ranks_pull{false};     ///< and let others pull theirs
   bool has_crew{false};           ///< a second thread of the first block moves eager rows
+  std::uint32_t pushed_bytes{0};  ///< rows of so many bytes are pushed; 0: none
+  bool odd_ranks_do_not_push{false};
 };
 
 inline constexpr std::uint64_t exchange_deadline = 100;
@@ -233,6 +235,8 @@ class exchange_body {
                           row_bytes,     case_.sent_rows, case_.capacity, case_.placed, staging,
                           case_.stages,  block_,          case_.blocks};
     made.is_eager = case_.is_eager && !(case_.odd_ranks_pull && rank % 2 == 1);
+    made.pushed_bytes = case_.pushed_bytes;
+    made.pushes = !(case_.odd_ranks_do_not_push && rank % 2 == 1);
     if (case_.rows_gap != 0) made.sent_pitch = rows_step();
     if (case_.out_gap != 0) made.out_pitch = out_step();
     return made;

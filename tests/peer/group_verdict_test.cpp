@@ -51,9 +51,13 @@ TEST(group_verdict, each_status_has_its_public_one_and_names_the_rank) {
 
 TEST(group_verdict, a_time_out_names_its_step) {
   const std::pair<protocol_step, const char*> steps[]{
-      {protocol_step::barrier, "come to the barrier"},    {protocol_step::put, "return a piece"},
-      {protocol_step::take_put, "send a piece"},          {protocol_step::credit, "pull its rows"},
-      {protocol_step::announcement, "announce its rows"}, {protocol_step::workers, "the blocks of rank 31"},
+      {protocol_step::barrier, "come to the barrier"},
+      {protocol_step::put, "return a piece"},
+      {protocol_step::take_put, "send a piece"},
+      {protocol_step::credit, "pull its rows"},
+      {protocol_step::announcement, "announce its rows"},
+      {protocol_step::workers, "the blocks of rank 31"},
+      {protocol_step::rows, "send its rows"},
   };
   for (const auto& [step, words] : steps) {
     const result<void> found = outcome(peer_status::timeout, step);

@@ -31,6 +31,13 @@ exchange_case dying_eager_case(std::uint32_t blocks) {
   return made;
 }
 
+/// Ranks push their rows.
+exchange_case dying_pushing_case(std::uint32_t blocks) {
+  exchange_case made = dying_case(blocks);
+  made.pushed_bytes = 1;
+  return made;
+}
+
 /// Expects of each living rank that all its calls ended, and after a fatal one with `broken` alone.
 verdict_check living_ranks_end(std::uint32_t calls, std::uint32_t dead) {
   return [calls, dead](const verdict_lists& verdicts) -> std::string {
@@ -77,9 +84,15 @@ TEST(protocol_death, others_end_by_their_deadline_with_eager_rows) {
   EXPECT_GT(die_at_each_step(exchange_program(eager, living_ranks_end(2, the_dying)), 6), 100u);
 }
 
+TEST(protocol_death, others_end_by_their_deadline_with_pushed_rows) {
+  EXPECT_GT(die_at_each_step(exchange_program(dying_pushing_case(1), living_ranks_end(2, the_dying)), 6), 100u);
+  EXPECT_GT(die_at_each_step(exchange_program(dying_pushing_case(2), living_ranks_end(2, the_dying)), 4), 100u);
+}
+
 /// A rank that gave up must leave its rows alone, since others may still pull them.
 TEST(protocol_death, deadlines_that_come_early_break_the_group_and_no_row) {
-  for (const exchange_case& each : {dying_case(1), dying_case(2), dying_eager_case(1), dying_eager_case(2)}) {
+  for (const exchange_case& each : {dying_case(1), dying_case(2), dying_eager_case(1), dying_eager_case(2),
+                                    dying_pushing_case(1), dying_pushing_case(2)}) {
     program hasty = exchange_program(each, living_ranks_end(2, no_rank));
     hasty.early_timeouts = 1;
     expect_at_random(hasty, 1000);

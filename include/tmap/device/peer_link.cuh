@@ -92,6 +92,9 @@ class peer_link {
   __device__ void raise_here(std::uint64_t signal, std::uint32_t by) const {
     ptx::red_add_release_gpu(word(rank(), signal), by);
   }
+  /// Adds 1 to a word of the own window, which deals work to blocks, and returns what it was. It
+  /// carries nothing.
+  __device__ std::uint32_t deal(std::uint64_t word_offset) const { return atomicAdd(word(rank(), word_offset), 1u); }
   /// Lets `raise_released` and `send` carry what this thread has seen and written, as `quiet` does.
   /// One serves many.
   __device__ void release() const { cuda::ptx::fence(cuda::ptx::sem_acq_rel, cuda::ptx::scope_sys); }

@@ -129,6 +129,14 @@ void machine::reduce(std::uint32_t me, place signal, std::uint32_t by, announced
   self.generic.raise(at, end);
 }
 
+/// atom.relaxed.add (9.7.13.3): a reduction that returns what the word was.
+std::uint32_t machine::fetch_add(std::uint32_t me, place word, std::uint32_t by) {
+  reduce(me, word, by, announced::nothing);
+  const std::uint32_t before = memory_.writes(memory_.at(word)).back().value - by;
+  scheduler_.remember(me, before);
+  return before;
+}
+
 /// Returns the oldest write that ends a thread's polling; `count` if there is none yet.
 position machine::find(std::uint32_t me, location at, std::uint32_t value) const {
   position found = threads_[me].generic[at];
