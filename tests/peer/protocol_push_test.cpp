@@ -135,8 +135,8 @@ TEST(protocol_push_faults, rows_read_before_they_came_are_seen) {
 TEST(protocol_push_faults, a_missing_wait_for_the_other_blocks_is_seen) {
   expect_seen<without_waiting_for<offsetof(window_header, workers_raised)>>("the row is right");
 }
-TEST(protocol_push_faults, pieces_dealt_twice_over_are_seen) {
-  // The second call goes on where the first one ended, and leaves out pieces.
+TEST(protocol_push_faults, a_counter_that_is_not_cleared_is_seen) {
+  // The second call goes on where the first one ended.
   expect_seen<epoch_not_raised<offsetof(window_header, pieces_dealt)>>("the row is right");
 }
 
