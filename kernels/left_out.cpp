@@ -247,15 +247,19 @@ cudaError_t launch_fetch(const peer_memory_ref&, const peer::fetch_request&, std
   return left_out;
 }
 
-cudaError_t launch_peer_sums(const peer_memory_ref&, const peer_sums&, std::uint32_t, cudaStream_t) {
+cudaError_t launch_home_sums(const peer_memory_ref&, const home_sums&, std::uint32_t, cudaStream_t) {
   return left_out;
 }
 
-cudaError_t load_peer_sums(moe::float_type) {
+cudaError_t load_home_sums(moe::float_type) {
   return left_out;
 }
 
-cudaError_t launch_await_sums(const peer_memory_ref&, const peer::dispatch_words&, std::uint64_t, cudaStream_t) {
+cudaError_t launch_combine(const peer_memory_ref&, const combine_work&, std::uint32_t, std::uint64_t, cudaStream_t) {
+  return left_out;
+}
+
+cudaError_t load_combine(moe::float_type) {
   return left_out;
 }
 

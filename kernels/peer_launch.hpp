@@ -92,9 +92,7 @@ cudaError_t launch_fetch(const peer_memory_ref& window, const peer::fetch_reques
 
 /// Describes weighted sums of the rows of each token's choices, in their order: they have the bits
 /// of `moe::combine`. Most choices may have no row.
-struct peer_sums {
-  std::uint64_t tokens;        ///< at least 1
-  const std::uint32_t* count;  ///< null, or device memory: how many of these there are
+struct weighted_rows {
   std::uint32_t k;
   std::uint64_t columns;
   moe::float_type type;
@@ -102,25 +100,40 @@ struct peer_sums {
   gemm::matrix values;                ///< [rows, columns]
   const std::int32_t* row_of_choice;  ///< [tokens, k]; -1: none
   const float* weights;               ///< [tokens, k]; null: all are 1
-  gemm::matrix base;                  ///< [tokens, columns]; address 0: zeros
-  gemm::matrix out;                   ///< [tokens, columns]
-  /// Null, or device memory: the address of each sum, instead of `out`. One that leaves all windows
-  /// gets no sum.
-  const std::uint64_t* targets;
-  /// Tokens are visited from so many places at once, so that sums for several GPUs go on their way
-  /// all the time.
-  std::uint32_t places;
-  std::uint64_t verdict;  ///< offset of a verdict in the own window; without a success nothing is done
-  std::uint32_t shape;    ///< which the verdict must name
 };
-cudaError_t launch_peer_sums(const peer_memory_ref& window, const peer_sums& of, std::uint32_t multiprocessors,
+/// Describes those of this rank's tokens, at least one.
+struct home_sums : weighted_rows {
+  std::uint64_t tokens;
+  gemm::matrix base;  ///< [tokens, columns]; address 0: zeros
+  gemm::matrix out;   ///< [tokens, columns]
+};
+/// Adds up this rank's tokens, unless the last verdict in the window is a failure.
+cudaError_t launch_home_sums(const peer_memory_ref& window, const home_sums& of, std::uint32_t multiprocessors,
                              cudaStream_t stream);
 /// Loads the kernel for a type now, instead of at its first launch.
-cudaError_t load_peer_sums(moe::float_type type);
+cudaError_t load_home_sums(moe::float_type type);
 
-/// Waits until all ranks have stored the sums of a combine here.
-cudaError_t launch_await_sums(const peer_memory_ref& window, const peer::dispatch_words& of, std::uint64_t patience,
-                              cudaStream_t stream);
+/// Describes a combine of sums.
+struct combine_work {
+  weighted_rows came;                    ///< of the records that came
+  std::uint64_t arrivals;                ///< how many of these there may be
+  const std::uint32_t* arrived;          ///< [ranks]: how many came from each
+  const std::uint64_t* targets;          ///< [arrivals]: the place of each sum; one outside all windows gets none
+  std::uint64_t tokens;                  ///< of this rank
+  const std::uint32_t* departed;         ///< [ranks]: how many records went to each
+  const std::int32_t* record_of_choice;  ///< [tokens, k]: the record that went for it, or -1
+  std::uint64_t returned;                ///< offset in the own window: [departures] places
+  gemm::matrix base;                     ///< [tokens, columns]; address 0: zeros
+  gemm::matrix out;                      ///< [tokens, columns]
+  peer::sums_request request;            ///< the launch sets `blocks`
+  std::uint32_t senders{};               ///< of these blocks; the launch sets it
+};
+/// Adds up the results of each token at the rank that has them, and the sums of ranks at home.
+/// Blocks that wait for other ranks leave a quarter of the multiprocessors to those that do not.
+cudaError_t launch_combine(const peer_memory_ref& window, const combine_work& work, std::uint32_t multiprocessors,
+                           std::uint64_t patience, cudaStream_t stream);
+/// Loads the kernel for a type now, instead of at its first launch.
+cudaError_t load_combine(moe::float_type type);
 
 /// Waits until all ranks have pulled what this rank sent.
 cudaError_t launch_await_credits(const peer_memory_ref& window, std::uint64_t patience, cudaStream_t stream);

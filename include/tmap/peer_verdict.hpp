@@ -19,7 +19,7 @@ enum class peer_status : std::uint32_t {
 };
 
 /// Names what a call waited for, or read, when it ended.
-enum class protocol_step : std::uint32_t { none, barrier, put, take_put, credit, announcement, workers, rows };
+enum class protocol_step : std::uint32_t { none, barrier, put, take_put, credit, announcement, workers, rows, sums };
 
 /// Reports how a call ended, and by which rank's fault.
 struct peer_verdict {

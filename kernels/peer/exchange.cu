@@ -56,20 +56,12 @@ __global__ void __launch_bounds__(1)
   static_cast<void>(tmap::detail::peer::barrier(link, link.now() + patience));
 }
 
-__global__ void __launch_bounds__(1) await_sums_kernel(const __grid_constant__ peer_memory_ref window,
-                                                       const peer::dispatch_words of, std::uint64_t patience) {
-  cudaGridDependencySynchronize();
-  peer_link link(window);
-  static_cast<void>(peer::await_sums(link, of, link.now() + patience));
-}
-
 }  // namespace
 
 cudaError_t load_peer_kernels() {
   cudaError_t code = load(exchange_kernel);
   if (code == cudaSuccess) code = load(await_credits_kernel);
   if (code == cudaSuccess) code = load(barrier_kernel);
-  if (code == cudaSuccess) code = load(await_sums_kernel);
   if (code == cudaSuccess) code = load_self_test_kernel();
   if (code == cudaSuccess) code = load_parcel_kernels();
   return code == cudaSuccess ? load_dispatch_kernels() : code;
@@ -89,11 +81,6 @@ cudaError_t launch_exchange_and_announce(const peer_memory_ref& window, const pe
 
 cudaError_t launch_await_credits(const peer_memory_ref& window, std::uint64_t patience, cudaStream_t stream) {
   return plain_launch(await_credits_kernel, {1, 1}, stream, window, patience);
-}
-
-cudaError_t launch_await_sums(const peer_memory_ref& window, const peer::dispatch_words& of, std::uint64_t patience,
-                              cudaStream_t stream) {
-  return launch_behind(await_sums_kernel, {1, 1}, stream, window, of, patience);
 }
 
 cudaError_t launch_peer_barrier(const peer_memory_ref& window, std::uint64_t patience, cudaStream_t stream) {

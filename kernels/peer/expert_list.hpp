@@ -93,7 +93,7 @@ TMAP_HOST_DEVICE void end_pending(Link& link, const pending_groups& pending, con
 template <class Link>
 TMAP_HOST_DEVICE void write_ways_home(Link& link, const expert_arrays& at, const word_worker& mine) {
   const std::uint32_t total = link.load(link.rank(), at.total);
-  if (at.sum_bytes != 0) {
+  if (at.place.bytes != 0) {
     share(mine.thread(), total, [&](std::uint64_t i) { write_target(link, at, i); });
   } else {
     share_words(mine, total, place_words(at.k), [&](std::uint32_t choice) {

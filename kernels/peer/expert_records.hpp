@@ -8,6 +8,7 @@
 
 #include "kernels/peer/protocol_eager.hpp"
 #include "kernels/peer/protocol_fetch.hpp"
+#include "kernels/peer/protocol_sums.hpp"
 
 namespace tmap::kernels::peer {
 
@@ -37,9 +38,9 @@ struct expert_arrays {
   pending_groups pending;    ///< experts of this rank
 
   // Of sums that come home.
-  std::uint64_t returned;   ///< [departures] rows: gets the sum of each record that went
-  std::uint64_t sum_bytes;  ///< of such a row; 0: no sums come home
-  std::uint64_t targets;    ///< [arrivals]: where the sum of each record that came goes, as `link.address`
+  std::uint64_t returned;  ///< [departures] places: get the sum of each record that went
+  sum_place place;
+  std::uint64_t targets;  ///< [arrivals]: the place of the sum of each record that came, as `link.address`
 
   // Of results that come home one by one.
   std::uint64_t departed;         ///< [ranks]: how many records went to each
@@ -51,8 +52,8 @@ struct expert_arrays {
 };
 
 /// Names the words of a record. The first ones are the token, where its sum goes in the window of
-/// its rank, and that rank, which the receiver finds for itself. Experts of the receiver follow,
-/// then weights, then scales.
+/// its rank, and that rank, which the receiver finds for itself: until then the word is what
+/// `count_of` returned. Experts of the receiver follow, then weights, then scales.
 namespace record {
 inline constexpr std::uint32_t token = 0, sum_low = 1, sum_high = 2, source = 3, experts = 4;
 }  // namespace record
@@ -140,9 +141,12 @@ class record_maker {
   TMAP_HOST_DEVICE record_maker(const expert_arrays& at, const token_choices& given)
       : at_(at), given_(given), weights_(record::experts + at.k), scales_(weights_ + at.k) {}
 
-  /// Returns what word `word` of a record of a token is made of.
-  [[nodiscard]] TMAP_HOST_DEVICE std::uint32_t load(std::uint32_t token, std::uint32_t word) const {
+  /// Returns what word `word` of record `i`, of a token, is made of.
+  template <class Link>
+  [[nodiscard]] TMAP_HOST_DEVICE std::uint32_t load(Link& link, std::uint32_t i, std::uint32_t token,
+                                                    std::uint32_t word) const {
     constexpr std::uint32_t one = 0x3f800000;
+    if (word == record::source && at_.place.bytes != 0) return count_of(link, at_.place, sum_of(i));
     const std::uint64_t choice = std::uint64_t{token} * at_.k;
     const std::uint32_t* from = nullptr;
     if (word >= scales_) {
@@ -154,18 +158,26 @@ class record_maker {
     }
     return from != nullptr ? *from : one;
   }
-  /// Returns the word of record `i`.
-  [[nodiscard]] TMAP_HOST_DEVICE std::uint32_t finish(std::uint32_t i, const departing_record& record,
+  /// Returns the word of record `i`. Only one thread calls it for each word.
+  template <class Link>
+  [[nodiscard]] TMAP_HOST_DEVICE std::uint32_t finish(Link& link, std::uint32_t i, const departing_record& record,
                                                       std::uint32_t word, std::uint32_t loaded) const {
     if (word >= weights_) return loaded;
     const std::uint32_t expert = loaded - record.rank * at_.experts;
     if (word >= record::experts) return expert < at_.experts ? expert : none;
-    const std::uint64_t sum = at_.returned + i * at_.sum_bytes;
     if (word == record::token) return record.token;
-    return static_cast<std::uint32_t>(word == record::sum_high ? sum >> 32 : sum);
+    if (word == record::source) {
+      if (at_.place.bytes != 0) keep_count(link, at_.place, sum_of(i), loaded);
+      return loaded;
+    }
+    return static_cast<std::uint32_t>(word == record::sum_high ? sum_of(i) >> 32 : sum_of(i));
   }
 
  private:
+  /// Returns the offset of the place of a sum.
+  [[nodiscard]] TMAP_HOST_DEVICE std::uint64_t sum_of(std::uint32_t i) const {
+    return at_.returned + std::uint64_t{i} * at_.place.pitch();
+  }
   const expert_arrays& at_;
   const token_choices& given_;
   std::uint32_t weights_;  ///< where they begin
@@ -184,9 +196,10 @@ TMAP_HOST_DEVICE void write_records(Link& link, const expert_arrays& at, const t
     const std::uint32_t token = link.load(me, word_at(at.token_of_record, i));
     if (token >= at.tokens) return;  // no record
     const departing_record of{token, rank_of_record(link, at.departed, i), none};
+    const auto record = static_cast<std::uint32_t>(i);
     share(mine.lane, record_words(at.k, at.scales), [&](std::uint64_t number) {
       const auto word = static_cast<std::uint32_t>(number);
-      const std::uint32_t value = made.finish(static_cast<std::uint32_t>(i), of, word, made.load(of.token, word));
+      const std::uint32_t value = made.finish(link, record, of, word, made.load(link, record, of.token, word));
       link.store(me, record_word(at, at.departing, i, word), value);
     });
   });

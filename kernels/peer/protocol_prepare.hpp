@@ -73,13 +73,14 @@ struct departing_packets {
   [[nodiscard]] TMAP_HOST_DEVICE packet load(std::uint32_t i) const {
     const std::uint32_t record = first + i / packets, word = i % packets * packet_words;
     const std::uint32_t token = block.record(record).token;
-    return {{made.load(token, word), made.load(token, word + 1), made.load(token, word + 2)}, tag};
+    const auto loaded = [&](std::uint32_t number) { return made.load(link, record, token, number); };
+    return {{loaded(word), loaded(word + 1), loaded(word + 2)}, tag};
   }
   TMAP_HOST_DEVICE void use(std::uint32_t i, packet loaded) const {
     const std::uint32_t record = first + i / packets, part = i % packets;
     const departing_record of = block.record(record);
     for (std::uint32_t j = 0; j < packet_words; ++j) {
-      loaded.words[j] = made.finish(record, of, part * packet_words + j, loaded.words[j]);
+      loaded.words[j] = made.finish(link, record, of, part * packet_words + j, loaded.words[j]);
     }
     if (of.eager == none) return store(record, part, loaded);
     link.send(of.rank, eager_packet_at(link.ranks(), link.rank(), of.eager * packets + part), loaded);

@@ -19,6 +19,10 @@ std::uint64_t sum_bytes(const shape& sizes) {
   return sizes.columns * moe::float_bytes(sizes.result_type);
 }
 
+kernels::peer::sum_place place_of_sum(const shape& sizes) {
+  return {sizes.returned == return_kind::sums ? static_cast<std::uint32_t>(sum_bytes(sizes)) : 0};
+}
+
 moe::route_problem departing_route(const shape& sizes, std::uint32_t ranks, const void* rank_of_choice) {
   moe::route_problem made;
   made.tokens = sizes.tokens;
@@ -96,7 +100,7 @@ result<places> place(const shape& sizes, std::uint32_t ranks) {
   made.list = take(word * kernels::peer::entry_words(sizes.k) * sizes.arrivals);
   if (sizes.returned == return_kind::sums) {
     made.targets = take(sizeof(std::uint64_t) * sizes.arrivals);
-    made.returned = take(sum_bytes(sizes) * leave);
+    made.returned = take(place_of_sum(sizes).pitch() * leave);
   } else {
     made.sent_places = take(word * kernels::peer::place_words(sizes.k) * sizes.arrivals);
     made.place_counts = take(word * ranks);

@@ -31,6 +31,7 @@ struct places {
 /// Returns how many records a rank sends at most.
 std::uint64_t departures(const shape& sizes, std::uint32_t ranks);
 std::uint64_t sum_bytes(const shape& sizes);
+kernels::peer::sum_place place_of_sum(const shape& sizes);
 
 /// Describes how choices are sorted: those of this rank's tokens by rank, and those that came by
 /// expert.

@@ -36,7 +36,7 @@ kernels::peer::expert_arrays call_parts::arrays(const std::uint32_t* pending) co
   at.list_parts = with_.blocks;
   at.pending = pending_of(pending);
   at.returned = offset(at_.returned);
-  at.sum_bytes = sizes_.returned == return_kind::sums ? sum_bytes(sizes_) : 0;
+  at.place = place_of_sum(sizes_);
   at.targets = offset(at_.targets);
   at.departed = offset(at_.departed);
   at.sent_places = offset(at_.sent_places);
@@ -152,6 +152,14 @@ fetch_request call_parts::rows_of(const dispatch_problem& problem) const {
   made.out_pitch = static_cast<std::uint32_t>(problem.out.pitch_bytes);
   made.pending = pending_of(problem.pending);
   return made;
+}
+
+kernels::peer::sums_request call_parts::sums() const {
+  return {.outcome = offset(at_.outcome),
+          .total = offset(at_.total),
+          .shape = shape_word(sizes_),
+          .blocks = 0,
+          .place = place_of_sum(sizes_)};
 }
 
 exchange_request call_parts::places_of_rows() const {

@@ -52,9 +52,7 @@ class call_parts {
   /// Describes the fetch of a dispatch by `run::blocks` blocks and one that prepares it.
   kernels::peer::fetch_request few_rows_of(const dispatch_problem& problem) const;
   kernels::peer::fetch_request rows_of(const dispatch_problem& problem) const;
-  kernels::peer::dispatch_words dispatched() const {
-    return {offset(at_.outcome), offset(at_.total), shape_word(sizes_)};
-  }
+  kernels::peer::sums_request sums() const;
   /// Returns the exchange that brings the places of rows to the owners of their tokens.
   kernels::peer::exchange_request places_of_rows() const;
   kernels::peer::fetch_request results_of(const combine_problem& problem) const;

@@ -45,7 +45,8 @@ result<void> load_kernels(const shape& sizes) {
   TMAP_TRY_CUDA(relaxed.code());
   TMAP_TRY_CUDA(kernels::load_encode_kernels());
   TMAP_TRY_CUDA(kernels::load_given_route());
-  TMAP_TRY_CUDA(kernels::load_peer_sums(sizes.result_type));
+  TMAP_TRY_CUDA(kernels::load_combine(sizes.result_type));
+  TMAP_TRY_CUDA(kernels::load_home_sums(sizes.result_type));
   return {};
 }
 
@@ -156,74 +157,57 @@ result<void> dispatch(const call_parts& call, const dispatch_problem& problem) {
   return are_few(call.sizes()) ? dispatch_few(call, work, problem) : dispatch_many(call, work, problem);
 }
 
-/// Describes the sums of some tokens, unless the verdict at an offset of the window is a failure.
-kernels::peer_sums sums_of(const call_parts& call, std::uint64_t tokens, std::uint64_t verdict) {
-  kernels::peer_sums made{};
-  made.tokens = tokens;
-  made.k = call.sizes().k;
-  made.columns = call.sizes().columns;
-  made.type = call.sizes().result_type;
-  made.places = 1;
-  made.verdict = verdict;
-  return made;
-}
-
-result<void> add_up(const call_parts& call, const kernels::peer_sums& sums) {
-  if (sums.tokens == 0) return {};
+result<void> combine_sums(const call_parts& call, const combine_problem& problem) {
   const result<std::uint32_t> multiprocessors = multiprocessor_count();
   if (!multiprocessors) return failure{multiprocessors.error()};
-  TMAP_TRY_CUDA(kernels::launch_peer_sums(call.window(), sums, *multiprocessors, call.stream()));
+  const kernels::weighted_rows came{.k = call.sizes().k,
+                                    .columns = call.sizes().columns,
+                                    .type = call.sizes().result_type,
+                                    .rows = call.rows(),
+                                    .values = problem.values,
+                                    .row_of_choice = call.part<std::int32_t>(call.at().row_of_choice),
+                                    .weights = call.part<float>(call.at().weights)};
+  const kernels::combine_work work{.came = came,
+                                   .arrivals = call.sizes().arrivals,
+                                   .arrived = call.part<std::uint32_t>(call.at().arrived),
+                                   .targets = call.part<std::uint64_t>(call.at().targets),
+                                   .tokens = call.sizes().tokens,
+                                   .departed = call.part<std::uint32_t>(call.at().departed),
+                                   .record_of_choice = call.part<std::int32_t>(call.at().record_of_choice),
+                                   .returned = call.arrays().returned,
+                                   .base = problem.base,
+                                   .out = problem.out,
+                                   .request = call.sums()};
+  TMAP_TRY_CUDA(kernels::launch_combine(call.window(), work, *multiprocessors, call.patience(), call.stream()));
   return {};
 }
 
-/// Adds up the results of each token that came, and stores the sums at the tokens' ranks.
-result<void> send_sums(const call_parts& call, const gemm::matrix& values) {
-  kernels::peer_sums sums = sums_of(call, call.sizes().arrivals, call.dispatched().outcome);
-  sums.shape = call.dispatched().shape;
-  sums.count = call.part<std::uint32_t>(call.at().total);
-  sums.rows = call.rows();
-  sums.values = values;
-  sums.row_of_choice = call.part<std::int32_t>(call.at().row_of_choice);
-  sums.weights = call.part<float>(call.at().weights);
-  sums.targets = call.part<std::uint64_t>(call.at().targets);
-  sums.places = call.ranks();
-  return add_up(call, sums);
-}
-
-/// Names what has come home for each choice, and where.
-struct returned_rows {
-  std::uint64_t rows;
-  std::uint64_t values;         ///< part of the workspace
-  std::uint64_t row_of_choice;  ///< part of the workspace
-  const float* weights;
-};
-
-/// Adds up what has come home of each token, if the last call was a success: others may still pull
+/// Adds up the results that have come home, if the last call was a success: others may still pull
 /// `x`, which `out` may be.
-result<void> add_up_home(const call_parts& call, const combine_problem& problem, const returned_rows& from) {
-  kernels::peer_sums sums = sums_of(call, call.sizes().tokens, offsetof(tmap::detail::peer::window_header, verdict));
-  sums.rows = from.rows;
-  sums.values = {call.part<void>(from.values), sum_bytes(call.sizes())};
-  sums.row_of_choice = call.part<std::int32_t>(from.row_of_choice);
-  sums.weights = from.weights;
+result<void> add_up_home(const call_parts& call, const combine_problem& problem) {
+  if (call.sizes().tokens == 0) return {};
+  const result<std::uint32_t> multiprocessors = multiprocessor_count();
+  if (!multiprocessors) return failure{multiprocessors.error()};
+  kernels::home_sums sums{};
+  sums.k = call.sizes().k;
+  sums.columns = call.sizes().columns;
+  sums.type = call.sizes().result_type;
+  sums.rows = call.sizes().tokens * call.sizes().k;
+  sums.values = {call.part<void>(call.at().landed), sum_bytes(call.sizes())};
+  sums.row_of_choice = call.part<std::int32_t>(call.at().row_of_landed);
+  sums.weights = problem.weights;
+  sums.tokens = call.sizes().tokens;
   sums.base = problem.base;
   sums.out = problem.out;
-  return add_up(call, sums);
-}
-
-result<void> combine_sums(const call_parts& call, const combine_problem& problem) {
-  if (const auto sent = send_sums(call, problem.values); !sent) return sent;
-  TMAP_TRY_CUDA(kernels::launch_await_sums(call.window(), call.dispatched(), call.patience(), call.stream()));
-  const std::uint64_t rows = departures(call.sizes(), call.ranks());
-  return add_up_home(call, problem, {rows, call.at().returned, call.at().record_of_choice, nullptr});
+  TMAP_TRY_CUDA(kernels::launch_home_sums(call.window(), sums, *multiprocessors, call.stream()));
+  return {};
 }
 
 result<void> combine_rows(const call_parts& call, const combine_problem& problem) {
   TMAP_TRY_CUDA(kernels::launch_exchange(call.window(), call.places_of_rows(), call.patience(), call.stream()));
   TMAP_TRY_CUDA(kernels::launch_write_returns({call.window(), call.arrays(), {}, 0, nullptr, call.stream()}));
   if (const auto fetched = fetch(call, call.results_of(problem)); !fetched) return fetched;
-  const std::uint64_t rows = call.sizes().tokens * call.sizes().k;
-  return add_up_home(call, problem, {rows, call.at().landed, call.at().row_of_landed, problem.weights});
+  return add_up_home(call, problem);
 }
 
 }  // namespace

@@ -13,6 +13,7 @@ const char* reason_of_timeout(protocol_step step) {
     case protocol_step::announcement: return "rank {found} did not announce its rows before the deadline";
     case protocol_step::workers: return "the blocks of rank {found}, this one, did not end before the deadline";
     case protocol_step::rows: return "rank {found} did not send its rows before the deadline";
+    case protocol_step::sums: return "rank {found} did not send its sums before the deadline";
     case protocol_step::none: break;
   }
   return "rank {found} did not come before the deadline";

@@ -125,6 +125,13 @@ TEST(emitted_order, a_raise_for_the_own_gpu_releases_there) {
   EXPECT_FALSE(has("store_then_raise_here", is_fence_of_all_gpus));
 }
 
+TEST(emitted_order, a_count_for_the_own_gpu_releases_and_acquires_there) {
+  EXPECT_TRUE(
+      has_in_order(ptx_of("store_then_count_here"), {"st.global.u32", "atom.add.acq_rel.gpu.u32", "ld.global.u32"}));
+  EXPECT_TRUE(runs_in_order("store_then_count_here", {is<memory_barrier>, is_l1_invalidate, is_weak_load}));
+  EXPECT_FALSE(has("store_then_count_here", is_fence_of_all_gpus));
+}
+
 TEST(emitted_order, flush_waits_and_has_no_fence) {
   EXPECT_TRUE(has_in_order(ptx_of("put_then_flush"),
                            {"cp.async.bulk.commit_group;", "cp.async.bulk.wait_group.read 0;", "st.shared"}));

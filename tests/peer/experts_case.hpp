@@ -78,6 +78,7 @@ struct expert_windows {
     const std::uint64_t record = 4 * kernels::peer::record_words(given.k, 0);
     const std::uint64_t entry = 4 * kernels::peer::entry_words(given.k);
     const std::uint64_t places = 4 * kernels::peer::place_words(given.k);
+    const kernels::peer::sum_place place{16};
     at = {given.tokens,
           given.k,
           given.experts,
@@ -98,8 +99,8 @@ struct expert_windows {
           take(given.arrivals * entry),
           given.blocks,
           {},
-          take(departures * 16),
-          given.returns_rows ? 0u : 16u,
+          take(departures * place.pitch()),
+          given.returns_rows ? kernels::peer::sum_place{} : place,
           take(8 * given.arrivals),
           take(4 * given.ranks),
           take(given.arrivals * places),
@@ -240,25 +241,37 @@ class experts_body {
 
   void combine(Link& link, std::uint32_t call, std::uint32_t shape) const {
     if (case_.returns_rows) return combine_rows(link, call, shape);
-    alone(link, [&] { add_up(link, call, shape); });
-    const peer_verdict verdict = leads() ? await_sums(link, shape) : peer_verdict{};
-    end(link, verdict);
+    const peer_verdict verdict = combine_sums(link, call, shape);
     if (leads() && verdict.status == peer_status::ok) check_returned(link, call);
     if (leads() && verdict.status == peer_status::overflow && call == 0) expect_nothing_returned(link);
   }
   void expect_nothing_returned(Link& link) const {
     for (std::uint32_t i = 0; i < case_.tokens * case_.ranks; ++i) {
-      link.expect(link.load(link.rank(), in_.at.returned + 16 * i) == 0, "no sum comes after an overflow");
+      link.expect(link.load(link.rank(), place_of(i)) == 0, "no sum comes after an overflow");
     }
   }
   /// Combines other sums. They go nowhere, and those that came stay.
   void combine_again(Link& link, std::uint32_t call) const {
-    alone(link, [&] { add_up(link, call + 1, dispatched_shape); });
-    end(link, leads() ? await_sums(link, dispatched_shape) : peer_verdict{});
+    static_cast<void>(combine_sums(link, call + 1, dispatched_shape));
     if (leads()) check_returned(link, call);
   }
-  peer_verdict await_sums(Link& link, std::uint32_t shape) const {
-    return kernels::peer::await_sums(link, {in_.outcome, in_.at.total, shape}, experts_deadline);
+  /// Runs a combine whose blocks are senders and takers in one.
+  peer_verdict combine_sums(Link& link, std::uint32_t call, std::uint32_t shape) const {
+    const kernels::peer::sums_request request{in_.outcome, in_.at.total, shape, case_.blocks, in_.at.place};
+    if (!awaits() && thread_ == 0 && !is_extra()) {
+      const peer_verdict dispatched = detail::peer::outcome_of(link, in_.outcome, shape);
+      if (dispatched.status == peer_status::ok) {
+        if (leads()) detail::peer::come_to_barrier(link);  // what follows is not announced by that
+        send_sums(link, call);
+        take_sums(link, call);
+      }
+      kernels::peer::end_sums(link, request, dispatched);
+    }
+    link.end_kernel();
+    const peer_verdict ended =
+        detail::peer::verdict_of(link.load(link.rank(), offsetof(detail::peer::window_header, verdict)));
+    end(link, ended);
+    return ended;
   }
   void combine_rows(Link& link, std::uint32_t call, std::uint32_t shape) const {
     alone(link, [&] { multiply(link, call); });
@@ -602,41 +615,71 @@ class experts_body {
   }
 
   /// Stands in for the experts and the sum of their results: row times the number of its expert.
-  /// The sums go to the ranks of their tokens.
-  void add_up(Link& link, std::uint32_t call, std::uint32_t shape) const {
-    if (!kernels::peer::is_success(link, in_.outcome, shape)) return;
-    const std::uint32_t me = link.rank(), total = link.load(me, in_.at.total);
-    for (std::uint32_t i = 0; i < total; ++i) {
-      std::uint32_t sum = call + 1;
-      for (std::uint32_t j = 0; j < case_.k; ++j) {
-        const std::uint32_t place = link.load(me, word_at(in_.at.places, i * case_.k + j));
-        if (place >= case_.rows) continue;
-        const std::uint32_t expert = link.load(me, word_at(in_.at.ids, i * case_.k + j));
-        sum += (expert + 1) * link.load(me, in_.out + std::uint64_t{place} * case_.row_bytes);
-      }
-      link.store_at(target(link, i), sum);
+  std::uint32_t sum_of_record(Link& link, std::uint32_t call, std::uint32_t i) const {
+    const std::uint32_t me = link.rank();
+    std::uint32_t sum = call + 1;
+    for (std::uint32_t j = 0; j < case_.k; ++j) {
+      const std::uint32_t place = link.load(me, word_at(in_.at.places, i * case_.k + j));
+      if (place >= case_.rows) continue;
+      const std::uint32_t expert = link.load(me, word_at(in_.at.ids, i * case_.k + j));
+      sum += (expert + 1) * link.load(me, in_.out + std::uint64_t{place} * case_.row_bytes);
     }
+    return sum;
+  }
+  /// Sends this block's share of the sums to the ranks of their tokens.
+  void send_sums(Link& link, std::uint32_t call) const {
+    const std::uint32_t total = link.load(link.rank(), in_.at.total);
+    for (std::uint32_t i = block_; i < total; i += case_.blocks) {
+      if (kernels::peer::rank_of_record(link, in_.at.arrived, i) == link.rank()) continue;
+      link.store_at(target(link, i), sum_of_record(link, call, i));
+      link.release();
+      kernels::peer::count_units(link, in_.at.place, target(link, i), in_.at.place.units());
+    }
+  }
+  /// Takes the sums of this block's share of the tokens. Results may lie anywhere in `x`.
+  void take_sums(Link& link, std::uint32_t call) const {
+    if (!kernels::peer::await_combines(link, experts_deadline)) return;
+    for (std::uint32_t token = block_; token < case_.tokens; token += case_.blocks) {
+      for (std::uint32_t choice = token * case_.k; choice < (token + 1) * case_.k; ++choice) {
+        if (!take_sum(link, call, choice)) return;
+      }
+      link.store(link.rank(), in_.x + std::uint64_t{case_.tokens - 1 - token} * case_.row_bytes, 0);
+    }
+  }
+  bool take_sum(Link& link, std::uint32_t call, std::uint32_t choice) const {
+    const std::uint32_t i = link.load(link.rank(), word_at(in_.at.record_of_choice, choice));
+    if (i == kernels::peer::none) return true;
+    const std::uint32_t rank = kernels::peer::rank_of_record(link, in_.at.departed, i);
+    if (rank == link.rank()) return true;
+    if (!kernels::peer::await_sum(link, in_.at.place, place_of(i), rank, experts_deadline)) return false;
+    check_sum(link, call, choice, i);
+    return true;
+  }
+  std::uint64_t place_of(std::uint32_t record) const {
+    return in_.at.returned + std::uint64_t{record} * in_.at.place.pitch();
   }
   std::uint64_t target(Link& link, std::uint32_t i) const {
     const std::uint64_t at = word_at(in_.at.targets, std::uint64_t{2} * i);
     const std::uint64_t high = link.load(link.rank(), at + 4);
     return high << 32 | link.load(link.rank(), at);
   }
-  /// Expects the sum of each rank that a token was sent to.
+  /// Expects the sum of each other rank that a token was sent to.
   void check_returned(Link& link, std::uint32_t call) const {
-    const std::uint32_t me = link.rank();
     for (std::uint32_t choice = 0; choice < case_.tokens * case_.k; ++choice) {
-      const std::uint32_t i = link.load(me, word_at(in_.at.record_of_choice, choice));
+      const std::uint32_t i = link.load(link.rank(), word_at(in_.at.record_of_choice, choice));
       if (i == kernels::peer::none) continue;
-      const std::uint32_t token = choice / case_.k;
-      const std::uint32_t rank = chosen(call, me, token, choice % case_.k) / case_.experts;
-      std::uint32_t sum = call + 1;
-      for (std::uint32_t j = 0; j < case_.k; ++j) {
-        const std::uint32_t id = chosen(call, me, token, j);
-        if (is_mine(id, rank)) sum += (id % case_.experts + 1) * value(call, me, token);
-      }
-      link.expect(link.load(me, in_.at.returned + 16 * i) == sum, "the sum is right");
+      if (kernels::peer::rank_of_record(link, in_.at.departed, i) != link.rank()) check_sum(link, call, choice, i);
     }
+  }
+  void check_sum(Link& link, std::uint32_t call, std::uint32_t choice, std::uint32_t record) const {
+    const std::uint32_t me = link.rank(), token = choice / case_.k;
+    const std::uint32_t rank = chosen(call, me, token, choice % case_.k) / case_.experts;
+    std::uint32_t sum = call + 1;
+    for (std::uint32_t j = 0; j < case_.k; ++j) {
+      const std::uint32_t id = chosen(call, me, token, j);
+      if (is_mine(id, rank)) sum += (id % case_.experts + 1) * value(call, me, token);
+    }
+    link.expect(link.load(me, place_of(record)) == sum, "the sum is right");
   }
 
   const experts_case case_;

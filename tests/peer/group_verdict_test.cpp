@@ -58,6 +58,7 @@ TEST(group_verdict, a_time_out_names_its_step) {
       {protocol_step::announcement, "announce its rows"},
       {protocol_step::workers, "the blocks of rank 31"},
       {protocol_step::rows, "send its rows"},
+      {protocol_step::sums, "send its sums"},
   };
   for (const auto& [step, words] : steps) {
     const result<void> found = outcome(peer_status::timeout, step);

@@ -162,6 +162,31 @@ TEST(model_litmus, a_source_overwritten_without_flush_is_seen) {
   expect_failure(overwrite_the_source<without_flush>(), "the piece is whole");
 }
 
+/// Two blocks of a rank each store a word, and then count.
+template <class Block>
+program store_and_count() {
+  const auto block = [](std::uint64_t own, std::uint64_t others) {
+    return [own, others](model_link& given) {
+      Block link(given);
+      link.store(0, own, 7);
+      if (link.count_here(flag, 1) == 1) link.expect(link.load(0, others) == 7, "the last one sees the word");
+    };
+  };
+  return of(1, {{0, 0, block(data, data + 4)}, {0, 1, block(data + 4, data)}});
+}
+/// Counts, and carries nothing.
+struct deal_for_count : faulty_link {
+  using faulty_link::faulty_link;
+  std::uint32_t count_here(std::uint64_t word, std::uint32_t) { return deal(word); }
+};
+
+TEST(model_litmus, the_last_block_that_counts_sees_what_the_others_stored) {
+  expect_always(store_and_count<model_link>());
+}
+TEST(model_litmus, a_relaxed_count_is_seen) {
+  expect_failure(store_and_count<deal_for_count>(), "the last one sees the word");
+}
+
 /// One thread of a block puts and quiets, another one raises.
 template <class Block>
 program raise_by_another_thread() {

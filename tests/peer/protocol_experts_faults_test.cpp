@@ -29,15 +29,59 @@ experts_case two_blocks() {
   return shared;
 }
 
-using sums_before_the_barrier = without_waiting_for<offsetof(window_header, barrier_raised)>;
-TEST(protocol_experts_faults, sums_read_before_the_barrier_are_seen) {
-  expect_failure_at_random(experts_program<sums_before_the_barrier>(crossing()), "the sum is right");
+using combines_without_the_others = without_waiting_for<offsetof(window_header, barrier_raised)>;
+TEST(protocol_experts_faults, results_stored_before_all_ranks_have_begun_are_seen) {
+  experts_case several = crossing();
+  several.tokens = 2;
+  several.chosen = [](std::uint32_t, std::uint32_t from, std::uint32_t token, std::uint32_t j) {
+    return token == 0 ? -1 : static_cast<std::int32_t>((1 - from) * 2 + j);  // nothing comes for the first
+  };
+  expect_failure_at_random(experts_program<combines_without_the_others>(several), "row is right");
 }
+/// Does not wait for words after the header, as the counters of sums are.
+struct sums_before_they_came : faulty_link {
+  using faulty_link::faulty_link;
+  [[nodiscard]] bool wait(std::uint64_t signal, std::uint32_t value, std::uint64_t deadline,
+                          std::uint64_t unless = no_word) {
+    return signal >= peer_header_bytes || faulty_link::wait(signal, value, deadline, unless);
+  }
+};
+TEST(protocol_experts_faults, sums_read_before_they_came_are_seen) {
+  expect_failure_at_random(experts_program<sums_before_they_came>(crossing()), "the sum is right");
+}
+/// Counts the units of sums as if there had been no fence.
+struct sums_without_release : faulty_link {
+  using faulty_link::faulty_link;
+  void raise_released_at(std::uint64_t address, std::uint32_t by) {
+    machine_->reduce(thread_, at(rank_of_address(address), offset_of_address(address)), by, ranks::announced::nothing);
+  }
+};
 TEST(protocol_experts_faults, sums_announced_without_a_fence_are_seen) {
-  expect_failure_at_random(experts_program<quiet_without_fence>(crossing()), "is right");
+  expect_failure_at_random(experts_program<sums_without_release>(crossing()), "the sum is right");
 }
-TEST(protocol_experts_faults, a_missing_quiet_is_seen) {
-  expect_failure_at_random(experts_program<without_quiet>(two_blocks()), "right");
+/// Does not keep how many units had come to the place of a sum before.
+struct counts_not_kept : faulty_link {
+  using faulty_link::faulty_link;
+  static inline kernels::peer::expert_arrays at{};
+  void store(std::uint32_t to, std::uint64_t offset, std::uint32_t value) {
+    const std::uint64_t after = offset - at.returned, pitch = at.place.pitch();
+    const bool is_place = offset >= at.returned && after < at.tokens * ranks() * pitch;
+    if (!is_place || after % pitch != at.place.count_before()) faulty_link::store(to, offset, value);
+  }
+};
+TEST(protocol_experts_faults, sums_of_the_call_before_are_seen) {
+  experts_case twice = crossing();
+  twice.calls = 2;
+  counts_not_kept::at = expert_windows(twice).at;
+  expect_failure_at_random(experts_program<counts_not_kept>(twice), "the sum is right");
+}
+/// Ends the combine as if this block were the last.
+struct ends_with_the_first_block : faulty_link {
+  using faulty_link::faulty_link;
+  std::uint32_t count_here(std::uint64_t, std::uint32_t) { return 1; }
+};
+TEST(protocol_experts_faults, a_combine_that_ends_before_all_its_blocks_is_seen) {
+  expect_failure_at_random(experts_program<ends_with_the_first_block>(two_blocks()), "");
 }
 TEST(protocol_experts_faults, a_missing_flush_is_seen) {
   expect_failure_at_random(experts_program<without_flush>(two_blocks()), "right");

@@ -5,27 +5,40 @@
 
 namespace tmap::detail::peer {
 
-/// Waits until all ranks have come here. What this thread wrote and put before, all ranks may read
-/// after it, by loads and by bulk copies.
+/// Lets all ranks know that this one has come. What this thread wrote and put before, all ranks may
+/// read once they have waited, by loads and by bulk copies.
+template <class Link>
+TMAP_HOST_DEVICE void come_to_barrier(Link& link) {
+  link.quiet();
+  for (std::uint32_t i = 0; i + 1 < link.ranks(); ++i) {
+    link.raise_released(rank_in_turn(link, i), word_at(offsetof(window_header, barrier_raised), link.rank()), 1);
+  }
+}
+
+/// Waits until all ranks have come to barrier number `epoch`.
+template <class Link>
+[[nodiscard]] TMAP_HOST_DEVICE peer_verdict await_barrier(Link& link, std::uint32_t epoch, std::uint64_t deadline) {
+  for (std::uint32_t i = 0; i + 1 < link.ranks(); ++i) {
+    const std::uint32_t peer = rank_in_turn(link, i);
+    if (!await(link, word_at(offsetof(window_header, barrier_raised), peer), epoch, deadline)) {
+      return give_up_waiting(link, peer, protocol_step::barrier);
+    }
+  }
+  link.proxy_fence();
+  return {};
+}
+
+/// Waits until all ranks have come here.
 template <class Link>
 [[nodiscard]] TMAP_HOST_DEVICE peer_verdict barrier(Link& link, std::uint64_t deadline) {
   const bool is_over = is_broken(link);  // the load that follows does not wait for it
   const std::uint32_t me = link.rank();
   const std::uint32_t epoch = link.load(me, offsetof(window_header, barriers)) + 1;
   if (is_over) return report(link, {peer_status::broken});
-  link.quiet();
-  for (std::uint32_t i = 0; i + 1 < link.ranks(); ++i) {
-    link.raise_released(rank_in_turn(link, i), word_at(offsetof(window_header, barrier_raised), me), 1);
-  }
+  come_to_barrier(link);
   link.store(me, offsetof(window_header, barriers), epoch);
-  for (std::uint32_t i = 0; i + 1 < link.ranks(); ++i) {
-    const std::uint32_t peer = rank_in_turn(link, i);
-    if (!await(link, word_at(offsetof(window_header, barrier_raised), peer), epoch, deadline)) {
-      return report(link, give_up_waiting(link, peer, protocol_step::barrier));
-    }
-  }
-  link.proxy_fence();
-  return {};
+  const peer_verdict met = await_barrier(link, epoch, deadline);
+  return met.status == peer_status::ok ? met : report(link, met);
 }
 
 }  // namespace tmap::detail::peer

@@ -34,6 +34,7 @@ struct window_header {
   std::uint32_t workers_expected;
   std::uint32_t steps_expected;
   std::uint32_t pieces_dealt;  ///< counts those that this rank's blocks have taken on; 0 between calls
+  std::uint32_t blocks_ended;  ///< of a combine; 0 between calls
   std::uint32_t puts_sent[max_group_ranks];
   std::uint32_t puts_taken[max_group_ranks];
 

@@ -11,6 +11,7 @@
 #include <tmap/device/peer_order.cuh>
 #include <tmap/peer_memory_ref.hpp>
 
+#include <cuda/atomic>
 #include <cuda/ptx>
 
 namespace tmap::device {
@@ -44,7 +45,7 @@ class peer_link {
   __device__ std::uint64_t address(std::uint32_t rank, std::uint64_t offset) const {
     return window_.windows[rank] + offset;
   }
-  /// Stores a word at an address of this GPU's own memory.
+  /// Stores a word at an address of this GPU's own memory, or of a window.
   __device__ void store_at(std::uint64_t address, std::uint32_t value) const { *word_of(address) = value; }
 
   /// Starts a copy of shared memory to a window, in this thread's open group of stores.
@@ -95,14 +96,20 @@ class peer_link {
   /// Adds 1 to a word of the own window, which deals work to blocks, and returns what it was. It
   /// carries nothing.
   __device__ std::uint32_t deal(std::uint64_t word_offset) const { return atomicAdd(word(rank(), word_offset), 1u); }
+  /// Adds to a word of the own window, and returns what it was. Blocks of this rank that add to it
+  /// later see what this thread has seen and written.
+  __device__ std::uint32_t count_here(std::uint64_t word_offset, std::uint32_t by) const {
+    cuda::atomic_ref<std::uint32_t, cuda::thread_scope_device> counted(*word(rank(), word_offset));
+    return counted.fetch_add(by, cuda::memory_order_acq_rel);
+  }
   /// Lets `raise_released` and `send` carry what this thread has seen and written, as `quiet` does.
   /// One serves many.
   __device__ void release() const { cuda::ptx::fence(cuda::ptx::sem_acq_rel, cuda::ptx::scope_sys); }
   __device__ void raise_released(std::uint32_t rank, std::uint64_t signal, std::uint32_t by) const {
     device::raise_released(word(rank, signal), by);
   }
-  /// Raises a word at an address of this GPU's own memory. It carries what `quiet_flushed` or
-  /// `release` let it carry.
+  /// Raises a word at an address of this GPU's own memory, or of a window. It carries what `release`
+  /// let it carry, or, on this GPU alone, what `quiet_flushed` did.
   __device__ void raise_released_at(std::uint64_t address, std::uint32_t by) const {
     device::raise_released(word_of(address), by);
   }

@@ -129,10 +129,13 @@ void machine::reduce(std::uint32_t me, place signal, std::uint32_t by, announced
   self.generic.raise(at, end);
 }
 
-/// atom.relaxed.add (9.7.13.3): a reduction that returns what the word was.
-std::uint32_t machine::fetch_add(std::uint32_t me, place word, std::uint32_t by) {
-  reduce(me, word, by, announced::nothing);
-  const std::uint32_t before = memory_.writes(memory_.at(word)).back().value - by;
+/// atom.add (9.7.13.3): a reduction that returns what the word was. It is relaxed, or acq_rel if it
+/// announces something: then this thread also sees what those announced that added before.
+std::uint32_t machine::fetch_add(std::uint32_t me, place word, std::uint32_t by, announced what) {
+  reduce(me, word, by, what);
+  const write& added = memory_.writes(memory_.at(word)).back();
+  const std::uint32_t before = added.value - by;
+  if (what != announced::nothing) threads_[me].generic.join(added.released);
   scheduler_.remember(me, before);
   return before;
 }

@@ -90,7 +90,7 @@ class machine {
   void wait_mbarrier(std::uint32_t me, std::uint32_t set = 0);
 
   void reduce(std::uint32_t me, place signal, std::uint32_t by, announced what);
-  std::uint32_t fetch_add(std::uint32_t me, place word, std::uint32_t by);
+  std::uint32_t fetch_add(std::uint32_t me, place word, std::uint32_t by, announced what);
   bool poll(std::uint32_t me, const awaited& given, bool is_acquire);
   void store_packet(std::uint32_t me, place to, const detail::peer::packet& given);
   void keep(std::uint32_t me, place to, std::uint32_t value);

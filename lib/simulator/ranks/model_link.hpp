@@ -66,7 +66,12 @@ class model_link {
     machine_->reduce(thread_, at(rank, signal), by, announced::all);
   }
   void raise_here(std::uint64_t signal, std::uint32_t by) { raise(rank_, signal, by); }
-  std::uint32_t deal(std::uint64_t word) { return machine_->fetch_add(thread_, at(rank_, word), 1); }
+  std::uint32_t deal(std::uint64_t word) {
+    return machine_->fetch_add(thread_, at(rank_, word), 1, announced::nothing);
+  }
+  std::uint32_t count_here(std::uint64_t word, std::uint32_t by) {
+    return machine_->fetch_add(thread_, at(rank_, word), by, announced::all);
+  }
   void release() { machine_->fence_acq_rel(thread_); }
   void raise_released(std::uint32_t rank, std::uint64_t signal, std::uint32_t by) {
     machine_->reduce(thread_, at(rank, signal), by, announced::fenced);
