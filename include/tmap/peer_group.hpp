@@ -43,6 +43,7 @@ struct peer_start {
   std::uint64_t run{};
   /// How long a call waits for the other ranks, here and in the group's later calls.
   std::chrono::milliseconds patience{30000};
+  bool self_test{true};  ///< whether the group is tested before `create` returns; all ranks agree
 };
 
 /// A peer_group knows this *rank*, one GPU of a group, and its *peers*, the others. It makes
@@ -95,8 +96,10 @@ class TMAP_API peer_group {
   [[nodiscard]] static result<peer_id> new_id();
 
   /// Makes a group with a communicator of its own, on the current device of this thread. Waits for
-  /// the other ranks.
-  /// @fails as `from_nccl`, and with `peer_timeout`, `peer_lost`.
+  /// the other ranks. Unless `start.self_test` is false, it then makes a small window, runs
+  /// `self_test_async` on it, and frees it. There is no such test if ranks do not reach each other's
+  /// memory.
+  /// @fails as `from_nccl`, and with `peer_timeout`, `peer_lost`, `self_test_failed`.
   [[nodiscard]] static result<peer_group> create(const peer_start& start);
 
   peer_group(peer_group&& other) noexcept;

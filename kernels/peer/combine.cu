@@ -52,8 +52,8 @@ std::uint32_t blocks_for(std::uint64_t sums, std::uint32_t units, std::uint32_t 
   return static_cast<std::uint32_t>(std::clamp<std::uint64_t>((parts + warps - 1) / warps, 1, most));
 }
 
-/// Returns how many blocks send. A quarter of an H200 keeps the link busy with sums of one row; those
-/// of several rows take up to a half. Few sums are sent soonest if each warp has one part.
+/// Returns how many blocks send. A quarter of an H200 keeps the link busy with sums of one row.
+/// Those of several rows take up to a half. Few sums are sent soonest if each warp has one part.
 std::uint32_t senders_of(const combine_work& work, std::uint32_t ranks, std::uint32_t multiprocessors) {
   const std::uint64_t foreign = work.arrivals * (ranks - 1) / ranks;
   const std::uint32_t half = std::max(multiprocessors / 2, 1u);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// What both kinds of blocks of a combine have in common.
+// Holds what both kinds of blocks of a combine have in common.
 
 #include <tmap/detail/standard.hpp>
 #include <tmap/device/warp.cuh>

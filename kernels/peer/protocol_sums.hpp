@@ -46,7 +46,7 @@ template <class Link>
 [[nodiscard]] TMAP_HOST_DEVICE std::uint32_t count_of(Link& link, const sum_place& place, std::uint64_t at) {
   return link.load(link.rank(), at + place.counter());
 }
-/// Keeps it.
+/// Keeps that number, for the combine.
 template <class Link>
 TMAP_HOST_DEVICE void keep_count(Link& link, const sum_place& place, std::uint64_t at, std::uint32_t count) {
   link.store(link.rank(), at + place.count_before(), count);
@@ -81,8 +81,9 @@ template <class Link>
 
 /// Ends the combine for this rank, whose blocks have all ended.
 ///
-/// The next combine finds no dispatch, and stores no sums: another rank may be adding up these while
-/// this one begins it. The next dispatch waits for all ranks, and so for the end of their combines.
+/// The next combine finds no dispatch, and stores no sums: another rank may be adding up these
+/// while this one begins it. The next dispatch waits for all ranks, and so for the end of their
+/// combines.
 template <class Link>
 TMAP_HOST_DEVICE void end_all_sums(Link& link, const sums_request& request) {
   const std::uint32_t me = link.rank(), epoch = link.load(me, offsetof(window_header, barriers)) + 1;
@@ -95,10 +96,10 @@ TMAP_HOST_DEVICE void end_all_sums(Link& link, const sums_request& request) {
   report(link, ended);
 }
 
-/// Ends the combine for a block. One thread calls it, after all others of the block have done their
-/// work. `dispatched` is the outcome of the dispatch: without a success no rank stores sums, and the
-/// combine ends as it did. A combine of another shape, whose sums would lie elsewhere, finds no
-/// dispatch.
+/// Ends the combine for a block. One thread calls it, after all others of the block have done
+/// their work. `dispatched` is the outcome of the dispatch: without a success no rank stores sums,
+/// and the combine ends as it did. A combine of another shape, whose sums would lie elsewhere,
+/// finds no dispatch.
 template <class Link>
 TMAP_HOST_DEVICE void end_sums(Link& link, const sums_request& request, const peer_verdict& dispatched) {
   const std::uint64_t ended = offsetof(window_header, blocks_ended);

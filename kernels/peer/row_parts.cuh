@@ -35,7 +35,7 @@ class row_parts {
         of_row_((units + of_part() - 1) / of_part()),
         end_(rows * of_row_) {}
 
-  /// Returns how many parts there are. A part has 512 bytes or more, so 32 bits count those of 2 TiB.
+  /// Returns how many parts there are. A part has 512 bytes or more: 32 bits count those of 2 TiB.
   __device__ std::uint32_t count() const { return end_; }
   __device__ std::uint32_t row(std::uint32_t part) const { return part / of_row_; }
   /// Returns how many units a part has.

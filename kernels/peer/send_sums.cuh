@@ -61,7 +61,7 @@ class stored_parts {
     __syncthreads();
   }
 
-  /// Passes on part number `n` of a warp, all of whose lanes have stored it. Its first lane calls it.
+  /// Passes on part number `n` of a warp, all of whose lanes have stored it. One lane calls it.
   __device__ void pass(std::uint32_t n, std::uint64_t place, std::uint32_t units) {
     const word part(parts_[warp_of_thread()][n % kept]);
     while (part.load(cuda::memory_order_relaxed) != 0) {
@@ -113,8 +113,8 @@ class stored_parts {
   std::uint32_t senders_;  ///< warps that may still pass parts
 };
 
-/// Sends a warp's share of the sums of records that came from other ranks. A counter deals the parts:
-/// some multiprocessors have a slower way to other GPUs.
+/// Sends a warp's share of the sums of records that came from other ranks. A counter deals the
+/// parts: some multiprocessors have a slower way to other GPUs.
 template <class Element>
 class sum_sender {
  public:

@@ -128,7 +128,7 @@ class sum_taker {
   summed_parts parts_;
 };
 
-/// Runs a block of takers. The first one tells all ranks that this one has begun.
+/// Runs a block of takers. The first one lets all ranks know that this one has begun.
 template <class Element>
 __device__ void take_sums(device::peer_link& link, const peer_memory_ref& window, const combine_work& work,
                           std::uint64_t deadline) {

@@ -58,6 +58,7 @@ void check_members(arguments& all, const tmap_pointer_problem& problem, const su
 void check_members(arguments& all, const tmap_route_problem& problem, const support::argument& name);
 void check_members(arguments& all, const tmap_layer_problem& problem, const support::argument& name);
 void check_members(arguments& all, const tmap_layer_results& results, const support::argument& name);
+void check_members(arguments& all, const tmap_peer_start& start, const support::argument& name);
 void check_members(arguments& all, const tmap_peer_dispatch_problem& problem, const support::argument& name);
 void check_members(arguments& all, const tmap_peer_combine_problem& problem, const support::argument& name);
 

@@ -26,12 +26,17 @@ std::chrono::milliseconds patience_of(std::uint64_t milliseconds, std::chrono::m
   return milliseconds == 0 ? otherwise : std::chrono::milliseconds{static_cast<std::int64_t>(milliseconds)};
 }
 
+void check_members(arguments& all, const tmap_peer_start& start, const support::argument& name) {
+  all.enumerator(start.skip_self_test, 1, name.member("skip_self_test"));
+}
+
 peer_start library_of(const tmap_peer_start& start) {
   peer_start made{.rank = start.rank, .ranks = start.ranks};
   copy(start.id.bytes, made.id.bytes);
   if (start.id_file != nullptr) made.id_file = start.id_file;
   made.run = start.run;
   made.patience = patience_of(start.patience_ms, made.patience);
+  made.self_test = start.skip_self_test == 0;
   return made;
 }
 

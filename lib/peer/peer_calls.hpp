@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <tmap/error.hpp>
+#include <tmap/peer_memory.hpp>
 #include <tmap/peer_memory_ref.hpp>
 
 #include <cuda_runtime_api.h>
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 
@@ -57,6 +60,9 @@ struct peer_calls {
                                  const kernels::peer::parcel_layout& at, cudaStream_t stream);
   cudaError_t (*exchange)(const peer_memory_ref& window, const kernels::peer::exchange_request& request,
                           std::uint64_t patience, cudaStream_t stream);
+
+  /// Tests the way to all ranks and back, and waits until they all have.
+  result<void> (*test_window)(const peer_memory& window, std::chrono::milliseconds patience);
 };
 
 const peer_calls& real_peer_calls();

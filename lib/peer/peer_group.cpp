@@ -62,6 +62,17 @@ result<peer_id> id_from(const nccl_functions& nccl) {
   return id;
 }
 
+/// Returns the group if the way to all its ranks and back works, or if they do not reach each other.
+result<peer_group> tested_group(result<peer_group>&& made, std::chrono::milliseconds patience,
+                                const peer_calls& calls) {
+  if (!made) return std::move(made);
+  const result<peer_memory> window = made->allocate(1);
+  if (!window && window.error().code == status::no_peer_access) return std::move(made);
+  if (!window) return failure{window.error()};
+  if (const result<void> tested = calls.test_window(*window, patience); !tested) return failure{tested.error()};
+  return std::move(made);
+}
+
 /// Rank 0 makes the id and gives it to the others.
 result<peer_id> share_id(const peer_start& start, const nccl_functions& nccl, const peer_calls& calls) {
   if (start.id_file.empty()) return start.id;
@@ -115,7 +126,7 @@ result<peer_group> create_group(const peer_start& start, const peer_calls& calls
   if (!id) return failure{id.error()};
   const result<std::shared_ptr<communicator>> made = communicator::make(start, *id, *nccl, calls);
   if (!start.id_file.empty() && start.rank == 0) remove_id(start);
-  return group_over(made);
+  return start.self_test ? tested_group(group_over(made), start.patience, calls) : group_over(made);
 } catch (const std::bad_alloc&) {
   return without_memory();
 }

@@ -7,6 +7,7 @@
 
 #include "kernels/peer_launch.hpp"
 #include "lib/peer/peer_calls.hpp"
+#include "lib/peer/test_window.hpp"
 #include "lib/support/process.hpp"
 
 namespace tmap::peer {
@@ -55,6 +56,7 @@ const peer_calls& real_peer_calls() {
       .pack_parcels = kernels::launch_pack_parcels,
       .deliver_parcels = kernels::launch_deliver_parcels,
       .exchange = kernels::launch_exchange,
+      .test_window = test_window,
   };
   return calls;
 }

@@ -314,7 +314,7 @@ class PeerId(Structure):
 
 class PeerStart(Sized):
     _fields_ = [("struct_size", c_uint32), ("rank", c_uint32), ("ranks", c_uint32),
-                ("reserved", c_uint32), ("id", PeerId), ("id_file", c_void_p), ("run", c_uint64),
+                ("skip_self_test", c_uint32), ("id", PeerId), ("id_file", c_void_p), ("run", c_uint64),
                 ("patience_ms", c_uint64)]
 
 

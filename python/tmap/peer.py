@@ -124,9 +124,9 @@ class Group:
 
     @classmethod
     def create(cls, rank: int, ranks: int, *, id: Optional[bytes] = None, id_file=None,
-               run: int = 0, patience: Optional[float] = None) -> "Group":
+               run: int = 0, patience: Optional[float] = None, self_test: bool = True) -> "Group":
         """Makes a group with an NCCL communicator of its own, on the current device, and waits for
-        the other ranks.
+        the other ranks. With `self_test` it then tests the way to all ranks and back.
 
         `id` is what `new_id` returned on one of them. In its place, `id_file` is a path in a folder
         that all ranks see, by which rank 0 gives the id to the others. `run` is then a number that
@@ -135,7 +135,7 @@ class Group:
         if (id is None) == (id_file is None):
             raise ValueError("give either id, of `new_id`, or id_file")
         start = c.PeerStart(rank=integer(rank, "rank", 32), ranks=integer(ranks, "ranks", 32),
-                            run=integer(run, "run", 64),
+                            run=integer(run, "run", 64), skip_self_test=0 if self_test else 1,
                             patience_ms=milliseconds(patience, "patience"))
         path = None if id_file is None else ctypes.create_string_buffer(os.fsencode(id_file))
         if path is not None:

@@ -176,6 +176,7 @@ TEST_F(c_peers, starts_are_checked) {
   };
   EXPECT_EQ(refusal([](auto& s) { s.ranks = 33; }), "start.ranks");
   EXPECT_EQ(refusal([](auto& s) { s.rank = 2; }), "start.rank");
+  EXPECT_EQ(refusal([](auto& s) { s.skip_self_test = 2; }), "start.skip_self_test");
   EXPECT_EQ(refusal([](auto& s) { s.patience_ms = a_day_and_more; }), "start.patience_ms");
   EXPECT_EQ(refused(tmap_peer_group_create(&good, nullptr)), "group");
   EXPECT_EQ(made.value, 77u);
@@ -194,6 +195,9 @@ TEST_F(c_peers, starts_are_converted_whole) {
   EXPECT_EQ(defaults.run, 11u);
   EXPECT_TRUE(defaults.id_file.empty());
   EXPECT_EQ(defaults.patience, peer_start{}.patience);
+  EXPECT_TRUE(defaults.self_test);
+  start.skip_self_test = 1;
+  EXPECT_FALSE(interop::library_of(start).self_test);
   start.id_file = "/a/path";
   start.patience_ms = 1234;
   EXPECT_EQ(interop::library_of(start).id_file, "/a/path");

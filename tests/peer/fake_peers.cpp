@@ -95,6 +95,12 @@ struct fake_peer_calls {
     });
   }
 
+  static result<void> test_window(const peer_memory&, std::chrono::milliseconds) {
+    machine().done.emplace_back("test");
+    if (machine().has_bad_links) return failure{error{.code = status::self_test_failed, .found = 2}};
+    return {};
+  }
+
   // NCCL.
 
   static std::uint64_t address(const void* window, int rank) {
@@ -255,6 +261,7 @@ const peer::peer_calls& fake_peers::calls() {
                             cudaStream_t) { return self::cuda([] { self::machine().done.emplace_back("deliver"); }); },
       .exchange = [](const peer_memory_ref&, const kernels::peer::exchange_request&, std::uint64_t,
                      cudaStream_t) { return self::cuda([] { self::machine().done.emplace_back("exchange"); }); },
+      .test_window = &self::test_window,
   };
   return all;
 }

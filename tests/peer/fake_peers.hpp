@@ -65,6 +65,7 @@ class fake_peers {
   std::map<void*, int> memory;  ///< each allocation and its GPU
   int open_streams{};
   bool is_stream_stuck{};  ///< the work of each stream is never done
+  bool has_bad_links{};    ///< the self-test finds wrong bytes
 
   // NCCL.
   bool is_nccl_loaded{true};

@@ -32,7 +32,7 @@ class local_window : public ::testing::Test {
     return peer::group_from_nccl(machine.program_communicator(1, 3, 2), milliseconds{patience}, fake_peers::calls());
   }
   result<peer_group> create() {
-    peer_start start{.rank = 1, .ranks = 3, .patience = milliseconds{patience}};
+    peer_start start{.rank = 1, .ranks = 3, .patience = milliseconds{patience}, .self_test = false};
     start.id.bytes[127] = 42;
     return peer::create_group(start, fake_peers::calls());
   }

@@ -108,8 +108,8 @@ class peer_link {
   __device__ void raise_released(std::uint32_t rank, std::uint64_t signal, std::uint32_t by) const {
     device::raise_released(word(rank, signal), by);
   }
-  /// Raises a word at an address of this GPU's own memory, or of a window. It carries what `release`
-  /// let it carry, or, on this GPU alone, what `quiet_flushed` did.
+  /// Raises a word at an address of this GPU's own memory, or of a window. It carries what
+  /// `release` let it carry, or, on this GPU alone, what `quiet_flushed` did.
   __device__ void raise_released_at(std::uint64_t address, std::uint32_t by) const {
     device::raise_released(word_of(address), by);
   }
