@@ -97,8 +97,8 @@ class TMAP_API peer_group {
 
   /// Makes a group with a communicator of its own, on the current device of this thread. Waits for
   /// the other ranks. Unless `start.self_test` is false, it then makes a small window, runs
-  /// `self_test_async` on it, and frees it. There is no such test if ranks do not reach each other's
-  /// memory.
+  /// `self_test_async` on it, and frees it. There is no such test if ranks do not reach each
+  /// other's memory.
   /// @fails as `from_nccl`, and with `peer_timeout`, `peer_lost`, `self_test_failed`.
   [[nodiscard]] static result<peer_group> create(const peer_start& start);
 

@@ -64,24 +64,25 @@ class stored_parts {
   /// Passes on part number `n` of a warp, all of whose lanes have stored it. One lane calls it.
   __device__ void pass(std::uint32_t n, std::uint64_t place, std::uint32_t units) {
     const word part(parts_[warp_of_thread()][n % kept]);
-    while (part.load(cuda::memory_order_relaxed) != 0) {
+    std::uint64_t none = 0;
+    while (
+        !part.compare_exchange_weak(none, place << 4 | units, cuda::memory_order_release, cuda::memory_order_relaxed)) {
+      none = 0;
     }
-    part.store(place << 4 | units, cuda::memory_order_release);
   }
-  /// Ends a warp's share.
+  /// Ends a warp's share. One lane calls it.
   __device__ void leave() { counter(senders_).fetch_sub(1, cuda::memory_order_release); }
 
   /// Counts all parts, by a warp: lane w those of warp w.
   __device__ void count(const device::peer_link& link, const peer::sum_place& place) {
     TMAP_KEEP_ROLLED
-    for (bool is_over = false; !is_over;) {
-      is_over = counter(senders_).load(cuda::memory_order_acquire) == 0;
+    for (;;) {
+      const bool is_over = have_left();
       std::uint64_t found[kept];
-      is_over &= !take(found);
-      link.release();
-#pragma unroll
-      for (const std::uint64_t part : found) {
-        if (part != 0) peer::count_units(link, place, part >> 8 << 4, static_cast<std::uint32_t>(part & 0xff));
+      if (take(found)) {
+        count_found(link, place, found);
+      } else if (is_over) {
+        return;
       }
     }
   }
@@ -92,20 +93,31 @@ class stored_parts {
   using word = cuda::atomic_ref<std::uint64_t, cuda::thread_scope_block>;
   using counter = cuda::atomic_ref<std::uint32_t, cuda::thread_scope_block>;
 
+  /// Returns whether all senders have left.
+  __device__ bool have_left() {
+    std::uint32_t left = 0;
+    if (lane_of_thread() == 0) left = counter(senders_).fetch_sub(0, cuda::memory_order_acquire);
+    __syncwarp();  // all lanes know what the first one does
+    return __shfl_sync(~0u, left, 0) == 0;
+  }
   /// Takes the parts of this lane's warp. Returns whether any lane has found some.
   __device__ bool take(std::uint64_t (&found)[kept]) {
     bool has_some = false;
 #pragma unroll
     for (std::uint32_t i = 0; i < kept; ++i) {
-      found[i] = 0;
-      if (lane_of_thread() >= sending_warps) continue;
-      const word part(parts_[lane_of_thread()][i]);
-      found[i] = part.load(cuda::memory_order_acquire);
-      if (found[i] == 0) continue;
-      part.store(0, cuda::memory_order_relaxed);
-      has_some = true;
+      const bool is_sender = lane_of_thread() < sending_warps;
+      found[i] = is_sender ? word(parts_[lane_of_thread()][i]).exchange(0, cuda::memory_order_acquire) : 0;
+      has_some |= found[i] != 0;
     }
     return __any_sync(~0u, has_some);
+  }
+  static __device__ void count_found(const device::peer_link& link, const peer::sum_place& place,
+                                     const std::uint64_t (&found)[kept]) {
+    link.release();
+#pragma unroll
+    for (const std::uint64_t part : found) {
+      if (part != 0) peer::count_units(link, place, part >> 8 << 4, static_cast<std::uint32_t>(part & 0xff));
+    }
   }
 
   // The address of a place, which is a multiple of 16, and eight bits for the units. 0: none.

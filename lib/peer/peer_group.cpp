@@ -62,7 +62,8 @@ result<peer_id> id_from(const nccl_functions& nccl) {
   return id;
 }
 
-/// Returns the group if the way to all its ranks and back works, or if they do not reach each other.
+/// Returns the group if the way to all its ranks and back works, or if they do not reach each
+/// other.
 result<peer_group> tested_group(result<peer_group>&& made, std::chrono::milliseconds patience,
                                 const peer_calls& calls) {
   if (!made) return std::move(made);

@@ -379,7 +379,7 @@ TEST_F(group_over_nccl, each_failure_of_nccl_is_reported_and_leaves_no_communica
       is_reported = !memory;
     }
     failures += is_reported ? 1 : 0;
-    // NCCL may still use the memory of a window that did not open: that of the self-test, or the other.
+    // NCCL may still use the memory of a window that did not open: the self-test's, or this one.
     const bool is_first = fresh.done.size() == 2 && fresh.done.back() == "gather 1";
     const bool is_kept = is_first || (!fresh.done.empty() && fresh.done.back() == "gather 1000");
     if (is_reported) {
