@@ -39,10 +39,10 @@ typedef struct tmap_peer_start {
   uint32_t rank;
   uint32_t ranks;
   uint32_t skip_self_test;  ///< 0 or 1
-  tmap_peer_id id;       ///< of `tmap_peer_new_id`; unused with `id_file`
-  const char* id_file;   ///< a path that ends with 0, or null
-  uint64_t run;          ///< a number that no earlier start with this `id_file` had
-  uint64_t patience_ms;  ///< 0: the default of `tmap::peer_start`
+  tmap_peer_id id;          ///< of `tmap_peer_new_id`; unused with `id_file`
+  const char* id_file;      ///< a path that ends with 0, or null
+  uint64_t run;             ///< a number that no earlier start with this `id_file` had
+  uint64_t patience_ms;     ///< 0: the default of `tmap::peer_start`
 } tmap_peer_start;
 
 /// The bytes of `tmap::peer_memory_ref`, a kernel parameter, so without a size. The user's bytes of
