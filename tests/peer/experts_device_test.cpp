@@ -139,6 +139,7 @@ class experts_on_gpus : public ranks_on_gpus {
     made.values = rows_at(rank, out_begin, sizes_.row_bytes);
     made.weights = arrays_[rank]->weights.data();
     made.out = {arrays_[rank]->sums.data(), sizes_.row_bytes};
+    if (adds_to_x_) made.base = made.out = rows_at(rank, x_begin, sizes_.row_bytes + x_gap_);
     return made;
   }
   expert_parallel::run run_of(std::uint32_t rank) const {
@@ -249,7 +250,7 @@ class experts_on_gpus : public ranks_on_gpus {
   std::uint16_t sum_of(std::uint32_t rank, std::uint64_t token, std::uint64_t column) const {
     const sent& given = sent_[rank];
     if (sizes_.returned == expert_parallel::return_kind::rows) return sum_on_one_gpu(rank, token, column);
-    float all = 0;
+    float all = adds_to_x_ ? element(rank, token, column) : 0;
     std::vector<bool> done(count());
     for (std::uint32_t j = 0; j < sizes_.k; ++j) {
       const auto home = static_cast<std::uint32_t>(given.ids[token * sizes_.k + j]) / local_experts();
@@ -264,8 +265,19 @@ class experts_on_gpus : public ranks_on_gpus {
     }
     return as_bf16_bits(all);
   }
+  std::vector<std::uint16_t> results(std::uint32_t rank) const {
+    if (!adds_to_x_) return arrays_[rank]->sums.download();
+    const std::uint64_t pitch = (sizes_.row_bytes + x_gap_) / 2, tokens = shape_of(rank).tokens;
+    const words x = download(rank, x_begin, tokens * pitch / 2);
+    std::vector<std::uint16_t> found;
+    for (std::uint64_t i = 0; i < tokens * sizes_.columns; ++i) {
+      const std::uint64_t half = i / sizes_.columns * pitch + i % sizes_.columns;
+      found.push_back(static_cast<std::uint16_t>(half % 2 == 0 ? x[half / 2] : x[half / 2] >> 16));
+    }
+    return found;
+  }
   void expect_sums(std::uint32_t rank) const {
-    const std::vector<std::uint16_t> got = arrays_[rank]->sums.download();
+    const std::vector<std::uint16_t> got = results(rank);
     std::uint64_t wrong = 0;
     for (std::uint64_t i = 0; i < got.size(); ++i) {
       const std::uint16_t want = sum_of(rank, i / sizes_.columns, i % sizes_.columns);
@@ -339,6 +351,7 @@ class experts_on_gpus : public ranks_on_gpus {
   shape sizes_{.k = 4, .row_bytes = 1040, .result_type = moe::float_type::bf16};
   std::vector<std::uint64_t> tokens_{37, 53, 0, 29};
   std::uint32_t x_gap_{0};
+  bool adds_to_x_{false};  ///< instead of storing sums elsewhere
   std::uint32_t blocks_{4};
   bool odd_ranks_have_room_{false};  ///< so much that they take a kernel for each step
   std::function<std::int32_t(std::uint32_t)> choose_{[this](std::uint32_t drawn) {
@@ -353,6 +366,12 @@ class experts_on_gpus : public ranks_on_gpus {
 
 TEST_P(experts_on_gpus, rows_land_by_expert_and_sums_come_home) {
   run_both_ways(4);
+}
+
+TEST_P(experts_on_gpus, results_may_be_added_to_x) {
+  adds_to_x_ = true;
+  x_gap_ = 48;
+  run_both_ways(2);
 }
 
 TEST_P(experts_on_gpus, results_that_come_one_by_one_have_the_bits_of_one_gpu) {
