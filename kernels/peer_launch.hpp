@@ -117,12 +117,12 @@ cudaError_t load_home_sums(moe::float_type type);
 struct combine_work {
   weighted_rows came;                    ///< of the records that came
   std::uint64_t arrivals;                ///< how many of these there may be
-  const std::uint32_t* arrived;          ///< [ranks]: how many came from each
+  std::uint64_t arrived;                 ///< offset in the own window: [ranks]: how many came from each
   const std::uint64_t* targets;          ///< [arrivals]: the place of each sum; one outside all windows gets none
   std::uint64_t tokens;                  ///< of this rank
-  const std::uint32_t* departed;         ///< [ranks]: how many records went to each
+  std::uint64_t departed;                ///< offset: [ranks]: how many records went to each
   const std::int32_t* record_of_choice;  ///< [tokens, k]: the record that went for it, or -1
-  std::uint64_t returned;                ///< offset in the own window: [departures] places
+  std::uint64_t returned;                ///< offset: [departures] places
   gemm::matrix base;                     ///< [tokens, columns]; address 0: zeros
   gemm::matrix out;                      ///< [tokens, columns]
   peer::sums_request request;            ///< the launch sets `blocks`

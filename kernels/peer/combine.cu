@@ -27,7 +27,7 @@ __global__ void __launch_bounds__(combine_threads, 1)
     if (blockIdx.x < work.senders) {
       send_sums<Element>(link, window, work);
     } else {
-      take_sums<Element>(link, window, work, link.now() + patience);
+      take_sums<Element>(link, work, link.now() + patience);
     }
   }
   __syncthreads();

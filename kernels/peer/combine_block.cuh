@@ -3,10 +3,12 @@
 
 // Holds what both kinds of blocks of a combine have in common.
 
-#include <tmap/detail/standard.hpp>
+#include <tmap/device/peer_link.cuh>
 #include <tmap/device/warp.cuh>
 
 #include <cstdint>
+
+#include "kernels/peer/expert_records.hpp"
 
 namespace tmap::kernels {
 
@@ -19,11 +21,12 @@ struct records_of_rank {
   std::uint32_t begin, count;
 };
 
-/// Returns those of a rank, where `counts` has the records of each.
-__device__ inline records_of_rank records_of(const std::uint32_t* counts, std::uint32_t rank) {
-  records_of_rank found{0, counts[rank]};
+/// Returns those of the own rank. `counts` is the offset of the records of each.
+__device__ inline records_of_rank records_of_own(const device::peer_link& link, std::uint64_t counts) {
+  const auto count = [&](std::uint32_t rank) { return link.load(link.rank(), peer::word_at(counts, rank)); };
+  records_of_rank found{0, count(link.rank())};
   TMAP_KEEP_ROLLED
-  for (std::uint32_t i = 0; i < rank; ++i) found.begin += counts[i];
+  for (std::uint32_t i = 0; i < link.rank(); ++i) found.begin += count(i);
   return found;
 }
 

@@ -20,10 +20,10 @@ inline constexpr std::uint32_t sending_warps = combine_warps - 1;  ///< of a blo
 /// are such ranks, so that sums for all of them go on their way all the time.
 class foreign_records {
  public:
-  __device__ foreign_records(const peer_memory_ref& window, const combine_work& work, std::uint32_t total)
-      : own_(records_of(work.arrived, window.rank)),
-        count_(total - own_.count),
-        places_(window.ranks > 1 ? window.ranks - 1 : 1),
+  __device__ foreign_records(const device::peer_link& link, const combine_work& work)
+      : own_(records_of_own(link, work.arrived)),
+        count_(link.load(link.rank(), work.request.total) - own_.count),
+        places_(link.ranks() > 1 ? link.ranks() - 1 : 1),
         of_place_((count_ + places_ - 1) / places_) {}
 
   /// Returns how many turns there are. Some have no record, after the last one.
@@ -136,7 +136,7 @@ class sum_sender {
         window_(window),
         work_(work),
         stored_(stored),
-        records_(window, work, link.load(link.rank(), work.request.total)),
+        records_(link, work),
         warps_(work.senders * sending_warps),
         first_dealt_(2 * warps_),
         parts_(records_.turns(), work.request.place.units(), warps_) {}

@@ -16,25 +16,20 @@ namespace tmap::kernels {
 /// Finds where the sum of each record of a token is made.
 class record_finder {
  public:
-  __device__ record_finder(const peer_memory_ref& window, const combine_work& work)
-      : ranks_(window.ranks),
+  __device__ record_finder(const device::peer_link& link, const combine_work& work)
+      : link_(link),
         departed_(work.departed),
-        left_(records_of(work.departed, window.rank)),
-        came_(records_of(work.arrived, window.rank)) {}
+        left_(records_of_own(link, work.departed)),
+        came_(records_of_own(link, work.arrived)) {}
 
   __device__ bool is_here(std::uint32_t record) const { return record - left_.begin < left_.count; }
   /// Returns the number of a record that is here among those that came.
   __device__ std::uint32_t arrival(std::uint32_t record) const { return record - left_.begin + came_.begin; }
-  __device__ std::uint32_t rank(std::uint32_t record) const {
-    std::uint32_t rank = 0;
-    TMAP_KEEP_ROLLED
-    for (std::uint32_t end = departed_[0]; rank + 1 < ranks_ && record >= end; end += departed_[rank]) ++rank;
-    return rank;
-  }
+  __device__ std::uint32_t rank(std::uint32_t record) const { return peer::rank_of_record(link_, departed_, record); }
 
  private:
-  std::uint32_t ranks_;
-  const std::uint32_t* departed_;
+  const device::peer_link& link_;
+  std::uint64_t departed_;
   records_of_rank left_;
   records_of_rank came_;
 };
@@ -43,12 +38,11 @@ class record_finder {
 template <class Element>
 class sum_taker {
  public:
-  __device__ sum_taker(const device::peer_link& link, const peer_memory_ref& window, const combine_work& work,
-                       std::uint64_t deadline)
+  __device__ sum_taker(const device::peer_link& link, const combine_work& work, std::uint64_t deadline)
       : link_(link),
         work_(work),
         deadline_(deadline),
-        find_(window, work),
+        find_(link, work),
         warps_((work.request.blocks - work.senders) * combine_warps),
         parts_(static_cast<std::uint32_t>(work.tokens), work.request.place.units(), warps_) {}
 
@@ -130,15 +124,14 @@ class sum_taker {
 
 /// Runs a block of takers. The first one lets all ranks know that this one has begun.
 template <class Element>
-__device__ void take_sums(device::peer_link& link, const peer_memory_ref& window, const combine_work& work,
-                          std::uint64_t deadline) {
+__device__ void take_sums(device::peer_link& link, const combine_work& work, std::uint64_t deadline) {
   __shared__ bool have_begun;
   if (threadIdx.x == 0) {
     if (blockIdx.x == work.senders) tmap::detail::peer::come_to_barrier(link);
     have_begun = peer::await_combines(link, deadline);
   }
   __syncthreads();
-  if (have_begun) sum_taker<Element>(link, window, work, deadline).run();
+  if (have_begun) sum_taker<Element>(link, work, deadline).run();
 }
 
 }  // namespace tmap::kernels
