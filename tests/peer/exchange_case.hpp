@@ -10,6 +10,7 @@
 
 #include "kernels/peer/protocol_exchange.hpp"
 #include "lib/simulator/ranks/explore.hpp"
+#include "peer/lone_crew.hpp"
 
 // Exchanges over the model, whose every row is checked against the definition.
 
@@ -48,22 +49,6 @@ struct exchange_case {
 };
 
 inline constexpr std::uint64_t exchange_deadline = 100;
-
-/// Moves eager rows by the one thread of a block.
-template <class Link>
-struct lone_crew {
-  Link& link;
-  std::uint32_t late{kernels::peer::no_rank};
-
-  void send(const exchange_request& request, std::uint32_t call, bool is_pulled) {
-    kernels::peer::open_gate<Link> gate(link, call, is_pulled, {0, 1});
-    kernels::peer::send_rows(link, request, {{0, 1}, {0, 1}}, gate);
-  }
-  void begin_take(const exchange_request& request, std::uint32_t call, std::uint64_t deadline) {
-    late = kernels::peer::take_rows(link, request, call, deadline, {{0, 1}, {0, 1}});
-  }
-  std::uint32_t end_take() const { return late; }
-};
 
 /// Returns counts that differ by call, rank and group; some are zero.
 inline std::uint32_t mixed_rows(std::uint32_t call, std::uint32_t from, std::uint32_t to, std::uint32_t group) {

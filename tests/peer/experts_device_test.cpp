@@ -189,6 +189,16 @@ class experts_on_gpus : public ranks_on_gpus {
     EXPECT_TRUE(back.has_value()) << to_string(back.error());
   }
 
+  /// Expects that the ranks before `late` end with a status that names it, or because one did.
+  void expect_named(std::uint32_t late) const {
+    for (std::uint32_t rank = 0; rank < late; ++rank) {
+      const result<void> ended = outcome(rank);
+      ASSERT_FALSE(ended.has_value()) << rank;
+      const bool is_named = ended.error().code == status::peer_timeout && ended.error().found == late;
+      EXPECT_TRUE(is_named || ended.error().code == status::group_broken) << to_string(ended.error());
+    }
+  }
+
   /// Returns the choices of all ranks that are experts of this one, in the order of one GPU.
   sorted_choices expected(std::uint32_t rank) const {
     std::vector<std::int64_t> ids;
@@ -542,11 +552,27 @@ TEST_P(experts_on_gpus, a_rank_that_does_not_come_is_named) {
   draw_all();
   const std::uint32_t late = count() - 1;
   for (std::uint32_t rank = 0; rank < late; ++rank) enqueue(rank);
-  for (std::uint32_t rank = 0; rank < late; ++rank) {
-    const result<void> ended = outcome(rank);
-    ASSERT_FALSE(ended.has_value()) << rank;
-    const bool is_named = ended.error().code == status::peer_timeout && ended.error().found == late;
-    EXPECT_TRUE(is_named || ended.error().code == status::group_broken) << to_string(ended.error());
+  expect_named(late);
+}
+
+/// The rank has stopped between the two calls. New ranks work.
+TEST_P(experts_on_gpus, a_rank_that_does_not_combine_is_named) {
+  const std::uint32_t late = count() - 1;
+  for (const auto returned : {expert_parallel::return_kind::sums, expert_parallel::return_kind::rows}) {
+    sizes_.returned = returned;
+    prepare();
+    draw_all();
+    for (std::uint32_t rank = 0; rank < count(); ++rank) {
+      TMAP_ASSERT_OK(dispatch_async(on(rank).window, dispatched(rank), run_of(rank)));
+    }
+    for (std::uint32_t rank = 0; rank < count(); ++rank) expect_ok(rank);
+    for (std::uint32_t rank = 0; rank < late; ++rank) {
+      TMAP_ASSERT_OK(combine_async(on(rank).window, combined(rank), run_of(rank)));
+    }
+    expect_named(late);
+    rebuild();
+    prepare();
+    run_calls(1);
   }
 }
 

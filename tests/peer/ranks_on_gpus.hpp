@@ -124,16 +124,19 @@ class ranks_on_gpus : public gpu_test, public ::testing::WithParamInterface<rank
     for (const int gpu : GetParam().gpus) {
       if (gpu >= count) GTEST_SKIP() << "needs " << gpu + 1 << " GPUs";
     }
-    switch (GetParam().by) {
-      case rank_places::provider::given_addresses: return make_virtual_ranks();
-      case rank_places::provider::same_process: return make_ranks_of_process();
-      case rank_places::provider::nccl: return make_ranks_over_nccl();
-    }
+    make_ranks();
   }
   void TearDown() override {
     ranks_.clear();
     cudaSetDevice(0);
     gpu_test::TearDown();
+  }
+
+  /// Ends the ranks and makes new ones, as programs do once a group is broken.
+  void rebuild() {
+    ranks_.clear();
+    memory_.clear();
+    make_ranks();
   }
 
   std::uint32_t count() const { return static_cast<std::uint32_t>(ranks_.size()); }
@@ -178,6 +181,13 @@ class ranks_on_gpus : public gpu_test, public ::testing::WithParamInterface<rank
   }
 
  private:
+  void make_ranks() {
+    switch (GetParam().by) {
+      case rank_places::provider::given_addresses: return make_virtual_ranks();
+      case rank_places::provider::same_process: return make_ranks_of_process();
+      case rank_places::provider::nccl: return make_ranks_over_nccl();
+    }
+  }
   void add(int gpu, result<peer_memory> window) {
     TMAP_ASSERT_OK(window);
     TMAP_ASSERT_CUDA(cudaSetDevice(gpu));
