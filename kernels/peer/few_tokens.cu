@@ -58,11 +58,10 @@ struct preparing_block : ranking_block {
 };
 
 /// Prepares the dispatch, in the first block.
-__device__ void prepare_rows(const device::peer_link& given, const few_tokens_work& work, rank_sort& ranks,
+__device__ void prepare_rows(device::peer_link& link, const few_tokens_work& work, rank_sort& ranks,
                              unsigned char* shared, std::uint64_t deadline) {
   __shared__ block_header header;
   __shared__ std::uint32_t arrived;
-  device::peer_link link = given;
   preparing_block block{{link, work, ranks, shared}, header, arrived};
   peer::prepare(link, work.all, thread_of_block(), block, deadline);
 }
@@ -107,7 +106,7 @@ __global__ void __launch_bounds__(sort_threads, 1)
   // same GPU needs, that rank would not come.
   if (blockIdx.x == 0) {
     cudaGridDependencySynchronize();
-    const device::peer_link link(window, nullptr, nullptr, taken);
+    device::peer_link link(window, nullptr, nullptr, taken);
     prepare_rows(link, work, ranks, shared, link.now() + patience);
   } else {
     fetch_rows(window, work, ranks, shared, taken, patience);

@@ -139,19 +139,19 @@ template <class From, class Use>
 template <class Link>
 [[nodiscard]] TMAP_HOST_DEVICE std::uint32_t take_rows(Link& link, const exchange_request& request, std::uint32_t call,
                                                        std::uint64_t deadline, const word_worker& mine) {
-  const announcements<Link> told(link, request);
+  const announcements<Link> announced(link, request);
   const std::uint64_t step = row_step(request.out_pitch, request.row_bytes);
   std::uint32_t late = no_rank;
   write_out_splits(link, request, mine.thread());
   const auto has_work = [&](std::uint32_t source) {
-    return late == no_rank && told.total(source, link.rank()) != 0 && told.is_eager(source);
+    return late == no_rank && announced.total(source, link.rank()) != 0 && announced.is_eager(source);
   };
   share_by_warps(mine, link.ranks(), has_work, [&](std::uint32_t source, const worker& own) {
-    const packed_rows out(request.out + told.rows_of_ranks(source) * step, step, request.row_bytes);
+    const packed_rows out(request.out + announced.rows_of_ranks(source) * step, step, request.row_bytes);
     const auto store = [&](std::uint32_t i, const packet& found) {
       out.each_word(i, [&](std::uint32_t word, std::uint64_t at) { link.store_row_word(at, found.words[word]); });
     };
-    const std::uint32_t packets = out.packets(told.total(source, link.rank()));
+    const std::uint32_t packets = out.packets(announced.total(source, link.rank()));
     if (!take_packets(own, 0, packets, coming_packets<Link>{link, source, call, deadline}, store)) late = source;
   });
   return late;

@@ -26,8 +26,8 @@ template <class Link, class Moves>
                                                               std::uint32_t call, std::uint64_t deadline,
                                                               const Moves& moves) {
   if (request.block == 0 && !request.is_announced) {
-    const peer_verdict told = announce(link, request, moves, call, deadline);
-    if (told.status != peer_status::ok) return told;
+    const peer_verdict announced = announce(link, request, moves, call, deadline);
+    if (announced.status != peer_status::ok) return announced;
   }
   const peer_verdict heard = hear(link, request, call, deadline);
   if (heard.status != peer_status::ok) return heard;
@@ -180,8 +180,8 @@ struct exchange_moves {
       crew.begin_take(request, call, deadline);
       announce_early(link, next_call, call + 1);
     }
-    const announcements<Link> told(link, request);
-    if (!told.are_moved_here() && !(request.pushes && told.are_pushed())) return {};
+    const announcements<Link> announced(link, request);
+    if (!announced.are_moved_here() && !(request.pushes && announced.are_pushed())) return {};
     row_piece pieces[most_stages];
     rows_mover<Link>(link, request, pieces).run();
     return {};
@@ -195,11 +195,11 @@ struct exchange_moves {
   template <class Link>
   [[nodiscard]] TMAP_HOST_DEVICE peer_verdict arrive(Link& link, std::uint32_t call) const {
     if (request.pushed_bytes == 0) return {};
-    const announcements<Link> told(link, request);
+    const announcements<Link> announced(link, request);
     TMAP_KEEP_ROLLED
     for (std::uint32_t i = 0; i + 1 < link.ranks(); ++i) {
       const std::uint32_t source = rank_in_turn(link, i);
-      if (!told.is_pushed(source, link.rank())) continue;
+      if (!announced.is_pushed(source, link.rank())) continue;
       if (!await(link, word_at(offsetof(window_header, credited), source), call, deadline)) {
         return give_up_waiting(link, source, protocol_step::rows);
       }

@@ -283,7 +283,7 @@ class row_fetcher {
                                listed_places<Link>& places, group_raiser<Link>& pending)
       : link_(link),
         request_(request),
-        told_(link, request.call),
+        announced_(link, request.call),
         walk_(link, request),
         mover_(link, request, pieces, places, pending) {}
 
@@ -324,13 +324,13 @@ class row_fetcher {
     const std::uint32_t row = link_.load_shared(shared_word(entry, entry_word::row));
     const std::uint32_t source = link_.load_shared(shared_word(entry, entry_word::source));
     mover_.reach(link_.load_shared(shared_word(entry, entry_word::group)));
-    if (row >= told_.word(source, slot::sent_rows)) return;  // the source has no such row
-    mover_.move_row(source, told_.row_at(source, row), entry, bank);
+    if (row >= announced_.word(source, slot::sent_rows)) return;  // the source has no such row
+    mover_.move_row(source, announced_.row_at(source, row), entry, bank);
   }
 
   Link& link_;
   const fetch_request& request_;
-  announcements<Link> told_;
+  announcements<Link> announced_;
   list_walk<Link> walk_;
   row_mover<Link, listed_places<Link>> mover_;
 };

@@ -97,9 +97,9 @@ class rows_mover {
   TMAP_HOST_DEVICE rows_mover(Link& link, const exchange_request& request, row_piece* pieces)
       : link_(link),
         request_(request),
-        told_(link, request),
+        announced_(link, request),
         mover_(link, request.staging_bytes, request.stages, pieces),
-        is_dealt_(request.pushes && told_.are_pushed()),
+        is_dealt_(request.pushes && announced_.are_pushed()),
         dealt_(request.block),
         next_(deal(dealt_)) {}
 
@@ -137,15 +137,15 @@ class rows_mover {
   TMAP_HOST_DEVICE void move_between(std::uint32_t source, std::uint32_t target) {
     const std::uint32_t me = link_.rank();
     const bool is_here = target == me;
-    if (told_.is_pushed(source, target) == is_here || told_.is_eager(source, target)) return;
-    const std::uint64_t from_step = told_.step_of(source);
+    if (announced_.is_pushed(source, target) == is_here || announced_.is_eager(source, target)) return;
+    const std::uint64_t from_step = announced_.step_of(source);
     const std::uint64_t to_step = is_here ? row_step(request_.out_pitch, request_.row_bytes) : request_.row_bytes;
-    std::uint64_t from = told_.begin_at(source, target);
-    places<Link> place(told_, request_.placed, source, link_.ranks());
+    std::uint64_t from = announced_.begin_at(source, target);
+    places<Link> place(announced_, request_.placed, source, link_.ranks());
     TMAP_KEEP_ROLLED
     for (std::uint32_t group = 0; group < request_.groups; ++group) {
-      const std::uint32_t rows = is_here ? told_.count(source, group) : told_.total(source, target);
-      const std::uint64_t to = is_here ? request_.out + place.next(group, rows) * to_step : told_.place_at(target);
+      const std::uint32_t rows = is_here ? announced_.count(source, group) : announced_.total(source, target);
+      const std::uint64_t to = is_here ? request_.out + place.next(group, rows) * to_step : announced_.place_at(target);
       move_rows(source, {from, to, from_step, to_step, rows, request_.row_bytes, target});
       from += rows * from_step;
     }
@@ -157,7 +157,7 @@ class rows_mover {
 
   Link& link_;
   const exchange_request& request_;
-  announcements<Link> told_;
+  announcements<Link> announced_;
   piece_mover<Link> mover_;
   bool is_dealt_;  ///< by the counter
   std::uint32_t dealt_;

@@ -120,22 +120,22 @@ class announcements {
 template <class Link>
 class places {
  public:
-  TMAP_HOST_DEVICE places(const announcements<Link>& told, row_placement placed, std::uint32_t source,
+  TMAP_HOST_DEVICE places(const announcements<Link>& announced, row_placement placed, std::uint32_t source,
                           std::uint32_t ranks)
-      : told_(told), placed_(placed), source_(source), ranks_(ranks) {
-    if (placed == row_placement::rank_major) before_ = told.rows_of_ranks(source);
+      : announced_(announced), placed_(placed), source_(source), ranks_(ranks) {
+    if (placed == row_placement::rank_major) before_ = announced.rows_of_ranks(source);
   }
 
   /// Returns the place of the next group, which has `rows` rows of this source.
   TMAP_HOST_DEVICE std::uint64_t next(std::uint32_t group, std::uint32_t rows) {
     const bool by_rank = placed_ == row_placement::rank_major;
-    const std::uint64_t first = by_rank ? before_ : before_ + told_.rows_of(group, source_);
-    before_ += by_rank ? rows : told_.rows_of(group, ranks_);
+    const std::uint64_t first = by_rank ? before_ : before_ + announced_.rows_of(group, source_);
+    before_ += by_rank ? rows : announced_.rows_of(group, ranks_);
     return first;
   }
 
  private:
-  const announcements<Link>& told_;
+  const announcements<Link>& announced_;
   row_placement placed_;
   std::uint32_t source_;
   std::uint32_t ranks_;
@@ -146,7 +146,7 @@ class places {
 template <class Link>
 [[nodiscard]] TMAP_HOST_DEVICE peer_verdict await_announcements(Link& link, const exchange_request& request,
                                                                 std::uint32_t call, std::uint64_t deadline) {
-  const announcements<Link> told(link, request);
+  const announcements<Link> announced(link, request);
   TMAP_KEEP_ROLLED
   for (std::uint32_t i = 0; i < link.ranks(); ++i) {
     const std::uint32_t source = rank_in_turn(link, i);
@@ -156,7 +156,7 @@ template <class Link>
                    taken_slot(link.ranks(), source), deadline, offsetof(window_header, broken))) {
       return give_up_waiting(link, source, protocol_step::announcement);
     }
-    if (told.word(source, slot::shape) != shape_of(request)) {
+    if (announced.word(source, slot::shape) != shape_of(request)) {
       return give_up(link, {peer_status::mismatch, source, protocol_step::announcement});
     }
   }
@@ -166,15 +166,15 @@ template <class Link>
 /// Judges counts and capacities of all ranks. Nothing moves unless the verdict is ok.
 template <class Link>
 [[nodiscard]] TMAP_HOST_DEVICE peer_verdict judge(Link& link, const exchange_request& request) {
-  const announcements<Link> told(link, request);
+  const announcements<Link> announced(link, request);
   peer_verdict lacking{}, full{};  // no loop ends early, so that its loads overlap
   TMAP_KEEP_ROLLED
   for (std::uint32_t rank = link.ranks(); rank-- > 0;) {
     std::uint64_t rows = 0;
     TMAP_KEEP_ROLLED
-    for (std::uint32_t source = 0; source < link.ranks(); ++source) rows += told.total(source, rank);
-    const std::uint32_t flags = told.word(rank, slot::flags);
-    const bool is_full = rows > told.word(rank, slot::capacity) || (flags & slot_flag::lacks_room) != 0;
+    for (std::uint32_t source = 0; source < link.ranks(); ++source) rows += announced.total(source, rank);
+    const std::uint32_t flags = announced.word(rank, slot::flags);
+    const bool is_full = rows > announced.word(rank, slot::capacity) || (flags & slot_flag::lacks_room) != 0;
     if ((flags & slot_flag::bad_counts) != 0) lacking = {peer_status::bad_counts, rank, protocol_step::announcement};
     if (is_full) full = {peer_status::overflow, rank, protocol_step::announcement};
   }
@@ -184,10 +184,10 @@ template <class Link>
 /// Writes this worker's share of how many rows came from each (rank, group).
 template <class Link>
 TMAP_HOST_DEVICE void write_out_splits(Link& link, const exchange_request& request, const worker& mine) {
-  const announcements<Link> told(link, request);
+  const announcements<Link> announced(link, request);
   share(mine, std::uint64_t{link.ranks()} * request.groups, [&](std::uint64_t i) {
     const std::uint32_t number = static_cast<std::uint32_t>(i), source = number / request.groups;
-    link.store(link.rank(), word_at(request.out_splits, i), told.count(source, number - source * request.groups));
+    link.store(link.rank(), word_at(request.out_splits, i), announced.count(source, number - source * request.groups));
   });
 }
 

@@ -127,9 +127,9 @@ template <class Link>
 /// Returns how many records came, and writes it for later kernels.
 template <class Link>
 TMAP_HOST_DEVICE std::uint32_t count_records(Link& link, const preparation& work, const moved_call& records) {
-  const announcements<Link> told(link, work.records);
+  const announcements<Link> announced(link, work.records);
   const bool have_come = records.verdict.status == peer_status::ok;
-  const std::uint32_t total = have_come ? static_cast<std::uint32_t>(told.rows_of_ranks(link.ranks())) : 0;
+  const std::uint32_t total = have_come ? static_cast<std::uint32_t>(announced.rows_of_ranks(link.ranks())) : 0;
   link.store(link.rank(), work.at.total, total);
   report(link, records.verdict);
   return total;

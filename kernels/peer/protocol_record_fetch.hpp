@@ -65,8 +65,9 @@ struct record_packets {
 /// Returns the records that a block takes, of all that were announced.
 template <class Link>
 [[nodiscard]] TMAP_HOST_DEVICE record_share arriving_share(Link& link, const exchange_request& records) {
-  const announcements<Link> told(link, records);
-  return share_of_block(static_cast<std::uint32_t>(told.rows_of_ranks(link.ranks())), records.block, records.blocks);
+  const announcements<Link> announced(link, records);
+  return share_of_block(static_cast<std::uint32_t>(announced.rows_of_ranks(link.ranks())), records.block,
+                        records.blocks);
 }
 
 /// Takes a thread's share of a block's records. Returns a rank whose records did not come.
@@ -74,17 +75,17 @@ template <class Link>
 [[nodiscard]] TMAP_HOST_DEVICE std::uint32_t take_records(Link& link, const preparation& work,
                                                           const exchange_request& records, std::uint32_t call,
                                                           std::uint64_t deadline, const worker& mine) {
-  const announcements<Link> told(link, records);
+  const announcements<Link> announced(link, records);
   const record_share own = arriving_share(link, records);
   std::uint32_t first = 0, late = no_rank;
   TMAP_KEEP_ROLLED
   for (std::uint32_t source = 0; source < link.ranks() && late == no_rank; ++source) {
-    const std::uint32_t end = first + told.total(source, link.rank());
+    const std::uint32_t end = first + announced.total(source, link.rank());
     const std::uint32_t from = own.begin < first ? first : own.begin, to = own.end < end ? own.end : end;
     if (from < to) {
       const record_taker<Link> taker(link, work.at, source, first);
       const record_packets<Link> packets{
-          {link, source, call, deadline}, taker, told.is_eager(source), told.begin_at(source)};
+          {link, source, call, deadline}, taker, announced.is_eager(source), announced.begin_at(source)};
       const auto take = [&](std::uint32_t i, const packet& found) { taker.take(i, found); };
       if (!take_packets(mine, taker.packets(from - first), taker.packets(to - first), packets, take)) late = source;
     }
@@ -149,7 +150,7 @@ class record_fetcher {
       : link_(link),
         at_(work.at),
         layout_(work),
-        told_(link, request.call),
+        announced_(link, request.call),
         most_(request.entries),
         places_(places),
         mover_(link, request, pieces, places, nobody),
@@ -185,7 +186,7 @@ class record_fetcher {
     TMAP_KEEP_ROLLED
     for (std::uint32_t i = 0; i < loaded_; ++i) {
       const std::uint32_t row = record_word_of(i, record::token), source = record_word_of(i, record::source);
-      if (row < told_.word(source, slot::sent_rows)) mover_.move_row(source, told_.row_at(source, row), i, 0);
+      if (row < announced_.word(source, slot::sent_rows)) mover_.move_row(source, announced_.row_at(source, row), i, 0);
     }
   }
   [[nodiscard]] TMAP_HOST_DEVICE std::uint32_t record_word_of(std::uint32_t i, std::uint32_t word) const {
@@ -195,7 +196,7 @@ class record_fetcher {
   Link& link_;
   const expert_arrays& at_;
   record_part_layout layout_;
-  announcements<Link> told_;
+  announcements<Link> announced_;
   std::uint32_t most_;  ///< records of a part
   record_places<Link>& places_;
   row_mover<Link, record_places<Link>> mover_;

@@ -103,7 +103,7 @@ TMAP_HOST_DEVICE void end_all_sums(Link& link, const sums_request& request) {
 template <class Link>
 TMAP_HOST_DEVICE void end_sums(Link& link, const sums_request& request, const peer_verdict& dispatched) {
   const std::uint64_t ended = offsetof(window_header, blocks_ended);
-  if (link.count_here(ended, 1) + 1 != request.blocks) return;
+  if (link.count_here(ended) + 1 != request.blocks) return;
   link.store(link.rank(), ended, 0);
   if (dispatched.status != peer_status::ok) {
     report(link, dispatched);

@@ -22,9 +22,7 @@ struct lone_crew {
   TMAP_HOST_DEVICE void begin_take(const exchange_request& request, std::uint32_t call, std::uint64_t deadline) {
     late = kernels::peer::take_rows(link, request, call, deadline, {{0, 1}, {0, 1}});
   }
-  TMAP_HOST_DEVICE std::uint32_t end_take() const {
-    return late;
-  }
+  TMAP_HOST_DEVICE std::uint32_t end_take() const { return late; }
 };
 
 }  // namespace tmap::testing

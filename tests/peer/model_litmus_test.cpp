@@ -169,7 +169,7 @@ program store_and_count() {
     return [own, others](model_link& given) {
       Block link(given);
       link.store(0, own, 7);
-      if (link.count_here(flag, 1) == 1) link.expect(link.load(0, others) == 7, "the last one sees the word");
+      if (link.count_here(flag) == 1) link.expect(link.load(0, others) == 7, "the last one sees the word");
     };
   };
   return of(1, {{0, 0, block(data, data + 4)}, {0, 1, block(data + 4, data)}});
@@ -177,7 +177,7 @@ program store_and_count() {
 /// Counts, and carries nothing.
 struct deal_for_count : faulty_link {
   using faulty_link::faulty_link;
-  std::uint32_t count_here(std::uint64_t word, std::uint32_t) { return deal(word); }
+  std::uint32_t count_here(std::uint64_t word) { return deal(word); }
 };
 
 TEST(model_litmus, the_last_block_that_counts_sees_what_the_others_stored) {

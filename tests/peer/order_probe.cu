@@ -165,7 +165,7 @@ __global__ void store_then_raise_here(WINDOW, std::uint32_t value) {
 __global__ void store_then_count_here(WINDOW, std::uint32_t value, std::uint32_t* seen) {
   const device::peer_link link(window);
   link.store(0, data, value);
-  if (link.count_here(signal, 1) == 1) *seen = link.load(0, data + 4);
+  if (link.count_here(signal) == 1) *seen = link.load(0, data + 4);
 }
 
 __global__ void store_then_raise_all(WINDOW, std::uint32_t value) {

@@ -78,7 +78,7 @@ TEST(protocol_experts_faults, sums_of_the_call_before_are_seen) {
 /// Ends the combine as if this block were the last.
 struct ends_with_the_first_block : faulty_link {
   using faulty_link::faulty_link;
-  std::uint32_t count_here(std::uint64_t, std::uint32_t) { return 1; }
+  std::uint32_t count_here(std::uint64_t) { return 1; }
 };
 TEST(protocol_experts_faults, a_combine_that_ends_before_all_its_blocks_is_seen) {
   expect_failure_at_random(experts_program<ends_with_the_first_block>(two_blocks()), "");

@@ -133,7 +133,8 @@ class stopped_ranks : public ranks_on_gpus {
     }
     on(stopped_rank);
     const device_array<taken_steps> steps(std::vector<taken_steps>(1));
-    for (std::uint32_t rank = 0; rank < count(); ++rank) EXPECT_EQ(cudaStreamSynchronize(on(rank).stream->get()), cudaSuccess);
+    for (std::uint32_t rank = 0; rank < count(); ++rank)
+      EXPECT_EQ(cudaStreamSynchronize(on(rank).stream->get()), cudaSuccess);
     const auto begin = std::chrono::steady_clock::now();
     exchange_until(stop, call, steps.data());
     exchange(living_rank, call, short_patience);
@@ -180,8 +181,7 @@ TEST_P(stopped_ranks, others_end_by_their_deadline_with_rows_that_come_with_the_
 /// Each piece takes a few steps, which the stops meet in turn.
 TEST_P(stopped_ranks, others_end_by_their_deadline_with_rows_that_are_pushed) {
   constexpr std::uint32_t row_bytes = 16384, apart = 13;
-  const stopped_call call{
-      .groups = 1, .rows = peer::pushed_bytes / row_bytes, .row_bytes = row_bytes, .blocks = 16};
+  const stopped_call call{.groups = 1, .rows = peer::pushed_bytes / row_bytes, .row_bytes = row_bytes, .blocks = 16};
   EXPECT_GT(stop_at_each_step(call, apart), peer::pushed_bytes / peer::staging_bytes);
 }
 

@@ -96,11 +96,11 @@ class peer_link {
   /// Adds 1 to a word of the own window, which deals work to blocks, and returns what it was. It
   /// carries nothing.
   __device__ std::uint32_t deal(std::uint64_t word_offset) const { return atomicAdd(word(rank(), word_offset), 1u); }
-  /// Adds to a word of the own window, and returns what it was. Blocks of this rank that add to it
+  /// Adds 1 to a word of the own window, and returns what it was. Blocks of this rank that add to it
   /// later see what this thread has seen and written.
-  __device__ std::uint32_t count_here(std::uint64_t word_offset, std::uint32_t by) const {
+  __device__ std::uint32_t count_here(std::uint64_t word_offset) const {
     cuda::atomic_ref<std::uint32_t, cuda::thread_scope_device> counted(*word(rank(), word_offset));
-    return counted.fetch_add(by, cuda::memory_order_acq_rel);
+    return counted.fetch_add(1, cuda::memory_order_acq_rel);
   }
   /// Lets `raise_released` and `send` carry what this thread has seen and written, as `quiet` does.
   /// One serves many.

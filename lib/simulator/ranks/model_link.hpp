@@ -69,8 +69,8 @@ class model_link {
   std::uint32_t deal(std::uint64_t word) {
     return machine_->fetch_add(thread_, at(rank_, word), 1, announced::nothing);
   }
-  std::uint32_t count_here(std::uint64_t word, std::uint32_t by) {
-    return machine_->fetch_add(thread_, at(rank_, word), by, announced::all);
+  std::uint32_t count_here(std::uint64_t word) {
+    return machine_->fetch_add(thread_, at(rank_, word), 1, announced::all);
   }
   void release() { machine_->fence_acq_rel(thread_); }
   void raise_released(std::uint32_t rank, std::uint64_t signal, std::uint32_t by) {
