@@ -96,7 +96,7 @@ class peer_link {
   /// Adds 1 to a word of the own window, which deals work to blocks, and returns what it was. It
   /// carries nothing.
   __device__ std::uint32_t deal(std::uint64_t word_offset) const { return atomicAdd(word(rank(), word_offset), 1u); }
-  /// Adds 1 to a word of the own window, and returns what it was. Blocks of this rank that add to it
+  /// Adds 1 to a word of the own window, and returns what it was. Blocks of this rank that count
   /// later see what this thread has seen and written.
   __device__ std::uint32_t count_here(std::uint64_t word_offset) const {
     cuda::atomic_ref<std::uint32_t, cuda::thread_scope_device> counted(*word(rank(), word_offset));
