@@ -94,6 +94,12 @@ class groups_on_device {
   result<void> enqueue(cudaStream_t stream, std::optional<std::uint32_t> plan = {}) const {
     return multiply(problem_, memory_.on(stream, plan));
   }
+  /// Lets so many blocks at most compute tiles.
+  result<void> enqueue_bounded(std::uint32_t plan, std::uint32_t blocks) const {
+    run with = memory_.on(nullptr, plan);
+    with.choices.blocks = blocks;
+    return multiply(problem_, with);
+  }
   /// Sets other groups here and in `of`, and poisons the output.
   void set_offsets(Case& of, std::vector<std::int64_t> values) const {
     offsets_.upload(offset_bytes_of(values, problem_.offsets.bytes));

@@ -126,6 +126,23 @@ TEST_F(grouped_rows, every_plan) {
   }
 }
 
+TEST_F(grouped_rows, few_blocks_in_every_plan) {
+  row_settings with;
+  with.kind = input_kind::integers;
+  with.sizes = plan_sizes;
+  with.n = 520;
+  const row_case made(with);
+  const rows_on_device device(made);
+  const auto want = made.expected();
+  for (std::uint32_t plan = 0; plan < plan_count(); ++plan) {
+    for (const std::uint32_t blocks : {2u, 3u, 9u, 1'000'000u}) {
+      device.reset_output();
+      TMAP_ASSERT_OK(device.enqueue_bounded(plan, blocks));
+      device.expect(made, want, fmt::format("{} with {} blocks", plan_name(plan), blocks));
+    }
+  }
+}
+
 TEST_F(grouped_rows, matrices_by_lists_of_addresses) {
   for (int lists = 1; lists < 4; ++lists) {
     for (const auto layout : {b_layout::n_by_k, b_layout::k_by_n}) {

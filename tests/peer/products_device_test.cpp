@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs products on rank 0 whose results lie in the windows of all ranks: the epilogue of a product
-// is the transfer. Every byte is that of the same product with results in local memory.
+// is the transfer. Operands lie there, too. Every byte is that of the same product in local memory.
 #include <tmap/encode.hpp>
 #include <tmap/grouped_gemm.hpp>
 #include <tmap/peer_exchange.hpp>
@@ -232,6 +232,37 @@ void products_into_windows::check_row_lists(row_settings with) {
 TEST_P(products_into_windows, groups_of_rows_go_to_the_ranks_that_a_list_names) {
   check_row_lists(ragged_rows_with(gemm::result_type::like_operands));
   check_row_lists(ragged_rows_with(gemm::result_type::f32));
+}
+
+TEST_P(products_into_windows, operands_on_another_rank_have_the_results_of_local_ones) {
+  row_settings with = ragged_rows_with(gemm::result_type::like_operands);
+  with.k = 328;
+  const row_case made(with);
+  const rows_on_device device(made);
+  TMAP_ASSERT_OK(device.enqueue(nullptr));
+  const host_matrix wanted = device.output();
+  gemm::row_problem problem = device.problem();
+  std::uint64_t end = 0;
+  const auto move = [&](device_address& operand, std::uint64_t bytes) {
+    const std::uint64_t place = address(count() - 1, end);
+    EXPECT_EQ(cudaMemcpy(reinterpret_cast<void*>(place), reinterpret_cast<const void*>(operand.value()), bytes,
+                         cudaMemcpyDefault),
+              cudaSuccess);
+    EXPECT_EQ(cudaMemset(reinterpret_cast<void*>(operand.value()), canary, bytes), cudaSuccess);
+    operand = place;
+    end += (bytes + 255) / 256 * 256;
+  };
+  move(problem.a.address, problem.rows * problem.a.pitch_bytes);
+  move(problem.b.address, problem.groups * problem.b_group_pitch_bytes);
+  ASSERT_LE(end, result_bytes);
+  device.reset_output();
+  TMAP_ASSERT_CUDA(cudaDeviceSynchronize());
+  const call_memory memory(with.groups());
+  run(problem, memory);
+  for (std::uint32_t rank = 0; rank < count(); ++rank) expect_ok(rank);
+  static_cast<void>(on(0));
+  EXPECT_TRUE(device.output().bytes() == wanted.bytes());
+  memory.expect(made.judged());
 }
 
 INSTANTIATE_TEST_SUITE_P(two_virtual_ranks, products_into_windows, ::testing::Values(virtual_ranks(2)));
