@@ -17,118 +17,20 @@
 #include "kernels/peer/protocol_record_fetch.hpp"
 #include "kernels/peer/protocol_sums.hpp"
 #include "peer/exchange_case.hpp"
+#include "peer/expert_values.hpp"
 
 // Dispatches and combines over the model. Every row and every sum is checked against the definition
 // of the order by expert.
 
 namespace tmap::testing {
 
-using detail::peer::word_at;
-using kernels::peer::expert_arrays;
 using kernels::peer::fetch_request;
-
-/// Returns the expert, of all ranks, of choice `j` of a token of rank `from`. -1: none.
-using expert_choice =
-    std::function<std::int32_t(std::uint32_t call, std::uint32_t from, std::uint32_t token, std::uint32_t j)>;
-
-struct experts_case {
-  std::uint32_t ranks{2};
-  std::uint32_t experts{2};  ///< of each rank
-  std::uint32_t k{2};
-  std::uint32_t tokens{2};  ///< of each rank
-  std::uint32_t blocks{1};
-  std::uint32_t calls{1};
-  expert_choice chosen;
-  std::uint32_t arrivals{16};
-  std::uint32_t rows{64};
-  std::uint32_t alignment{1};
-  std::uint32_t stages{2};
-  std::uint32_t entries{2};
-  std::uint32_t row_bytes{16};
-  std::uint32_t staging_bytes{16};
-  std::optional<std::uint32_t> odd_rank{};  ///< a rank whose sizes differ from those of the others
-  bool returns_rows{false};                 ///< results come home one by one, not as sums
-  std::uint32_t threads{0};                 ///< of the block that prepares few tokens; 0: each step is a kernel
-  std::uint32_t fetching_threads{1};        ///< of a block that takes their records and fetches their rows
-  bool combines_twice{false};               ///< without a dispatch in between
-  bool combines_never{false};               ///< nothing but credits stands between dispatches
-  bool combines_otherwise{false};           ///< first with a shape that is not the dispatch's
-  bool odd_ranks_have_many{false};          ///< so many tokens that each step is a kernel there
-  bool is_awaited{false};                   ///< a thread of each rank waits for rows while they come
-  bool pulls_all{false};                    ///< also the records and places that might come with the announcement
-  bool odd_ranks_announce_late{false};      ///< the fetch of rows; ranks that lack no room announce it early
-
-  std::uint32_t threads_of(std::uint32_t rank) const { return odd_ranks_have_many && rank % 2 == 1 ? 0 : threads; }
-  bool announces_early(std::uint32_t rank) const {
-    const bool has_all_rows = rows >= moe::most_rows(arrivals, experts, k, alignment);
-    return has_all_rows && !(odd_ranks_announce_late && rank % 2 == 1);
-  }
-};
 
 inline constexpr std::uint64_t experts_deadline = 100;
 inline constexpr std::uint32_t ready_at = 1 << 16;     ///< in shared memory, after stages and lists
 inline constexpr std::uint32_t awaiting_thread = ~0u;  ///< of a rank: waits for rows
 inline constexpr std::uint32_t dispatched_shape = 7;
 inline constexpr std::uint32_t most_sorted = 8;  ///< ranks, and experts of a rank
-
-/// Holds the arrays of one rank, as offsets in its window.
-struct expert_windows {
-  explicit expert_windows(const experts_case& given) {
-    const std::uint64_t choices = given.tokens * given.k, departures = given.tokens * given.ranks;
-    const std::uint64_t record = 4 * kernels::peer::record_words(given.k, 0);
-    const std::uint64_t entry = 4 * kernels::peer::entry_words(given.k);
-    const std::uint64_t places = 4 * kernels::peer::place_words(given.k);
-    const kernels::peer::sum_place place{16};
-    at = {given.tokens,
-          given.k,
-          given.experts,
-          0,
-          given.arrivals,
-          take(4 * choices),
-          take(4 * choices),
-          take(4 * departures),
-          take(departures * record),
-          take(given.arrivals * record),
-          take(4 * given.ranks),
-          take(4),
-          take(4 * given.arrivals * given.k),
-          take(4 * given.arrivals * given.k),
-          take(4 * given.arrivals * given.k),
-          take(4 * given.arrivals),
-          take(4 * given.arrivals),
-          take(given.arrivals * entry),
-          given.blocks,
-          {},
-          take(departures * place.pitch()),
-          given.returns_rows ? kernels::peer::sum_place{} : place,
-          take(8 * given.arrivals),
-          take(4 * given.ranks),
-          take(given.arrivals * places),
-          take(departures * places),
-          take(departures * given.k * 16),
-          take(4),
-          take(4 * choices)};
-    pending = take(4 * (given.experts + 1));
-    returned_splits = take(4 * given.ranks);
-    outcome = take(4);
-    lacking = take(4);
-    x = take(given.tokens * given.row_bytes);
-    values = take(given.rows * 16);
-    landed = take(choices * 16);
-    out = take((given.rows + 1) * given.row_bytes);  // a canary follows the last row
-  }
-
-  expert_arrays at;
-  std::uint64_t pending, returned_splits, outcome, lacking, x, values, landed, out;
-
- private:
-  std::uint64_t take(std::uint64_t bytes) {
-    const std::uint64_t begin = end_;
-    end_ += (bytes + 15) / 16 * 16;
-    return begin;
-  }
-  std::uint64_t end_{peer_header_bytes};
-};
 
 /// Runs one thread of a block of one rank. The first thread alone does what is not shared.
 template <class Link>
@@ -142,6 +44,7 @@ class experts_body {
   experts_body(const experts_case& given, const worker_place& at, verdict_lists& verdicts)
       : case_(given),
         in_(given),
+        values_(case_, in_),
         block_(at.block),
         thread_(at.thread),
         threads_(given.threads_of(at.rank)),
@@ -205,7 +108,7 @@ class experts_body {
       if (awaits()) awaited = await_rows(link, call);  // all have come
     }
     if (awaits() && kernels::peer::is_success(link, in_.outcome, dispatched_shape)) check_awaited(link, awaited);
-    if (leads() && verdict.status == peer_status::ok) check_rows(link, call);
+    if (leads() && verdict.status == peer_status::ok) values_.check_rows(link, call);
   }
   /// Holds what a row should begin and end with, and what it did.
   struct awaited_row {
@@ -220,7 +123,7 @@ class experts_body {
       await_word(link, expert);
       link.proxy_fence();
       at = (at + case_.alignment - 1) / case_.alignment * case_.alignment;
-      for (const std::uint32_t wanted : values_of_expert(link, call, expert)) {
+      for (const std::uint32_t wanted : values_.values_of_expert(link, call, expert)) {
         if (at >= case_.rows) break;
         link.get(0, link.rank(), in_.out + at++ * case_.row_bytes, case_.row_bytes);
         link.wait_gets();
@@ -242,18 +145,13 @@ class experts_body {
   void combine(Link& link, std::uint32_t call, std::uint32_t shape) const {
     if (case_.returns_rows) return combine_rows(link, call, shape);
     const peer_verdict verdict = combine_sums(link, call, shape);
-    if (leads() && verdict.status == peer_status::ok) check_returned(link, call);
-    if (leads() && verdict.status == peer_status::overflow && call == 0) expect_nothing_returned(link);
-  }
-  void expect_nothing_returned(Link& link) const {
-    for (std::uint32_t i = 0; i < case_.tokens * case_.ranks; ++i) {
-      link.expect(link.load(link.rank(), place_of(i)) == 0, "no sum comes after an overflow");
-    }
+    if (leads() && verdict.status == peer_status::ok) values_.check_returned(link, call);
+    if (leads() && verdict.status == peer_status::overflow && call == 0) values_.expect_nothing_returned(link);
   }
   /// Combines other sums. They go nowhere, and those that came stay.
   void combine_again(Link& link, std::uint32_t call) const {
     static_cast<void>(combine_sums(link, call + 1, dispatched_shape));
-    if (leads()) check_returned(link, call);
+    if (leads()) values_.check_returned(link, call);
   }
   /// Runs a combine whose blocks are senders and takers in one.
   peer_verdict combine_sums(Link& link, std::uint32_t call, std::uint32_t shape) const {
@@ -274,13 +172,13 @@ class experts_body {
     return ended;
   }
   void combine_rows(Link& link, std::uint32_t call, std::uint32_t shape) const {
-    alone(link, [&] { multiply(link, call); });
+    alone(link, [&] { values_.multiply(link, call); });
     static_cast<void>(exchange(link, places_request(shape)));
     link.end_kernel();
     alone(link, [&] { write_returns(link, in_.at, {0, 1}); });
     const peer_verdict verdict = fetch(link, results_request());
     end(link, verdict);
-    if (leads() && verdict.status == peer_status::ok) check_landed(link, call);
+    if (leads() && verdict.status == peer_status::ok) values_.check_landed(link, call);
   }
 
   exchange_request request(std::uint64_t rows, std::uint32_t row_bytes, std::uint32_t sent, std::uint64_t out,
@@ -358,10 +256,6 @@ class experts_body {
     return made;
   }
 
-  static std::uint32_t value(std::uint32_t call, std::uint32_t from, std::uint32_t token) {
-    return ((call + 1) * 16 + from) * 64 + token + 1;
-  }
-
   void prepare_many(Link& link, std::uint32_t call) const {
     alone(link, [&] { depart(link, call); });
     static_cast<void>(exchange(link, records_request(link.rank()), rows_request(link).call));
@@ -417,8 +311,8 @@ class experts_body {
     const std::uint32_t me = link.rank();
     for (std::uint32_t token = 0; token < case_.tokens; ++token) {
       const std::uint64_t row = in_.x + std::uint64_t{token} * case_.row_bytes;
-      link.store(me, row, value(call, me, token));
-      link.store(me, row + case_.row_bytes - 4, ~value(call, me, token));
+      link.store(me, row, expert_values<Link>::value(call, me, token));
+      link.store(me, row + case_.row_bytes - 4, ~expert_values<Link>::value(call, me, token));
     }
   }
   /// Makes room, and then writes rows and records.
@@ -555,83 +449,12 @@ class experts_body {
     return lost;
   }
 
-  bool is_mine(std::uint32_t id, std::uint32_t rank) const { return id / case_.experts == rank; }
-  std::uint32_t chosen(std::uint32_t call, std::uint32_t from, std::uint32_t token, std::uint32_t j) const {
-    return static_cast<std::uint32_t>(case_.chosen(call, from, token, j));
-  }
-
-  /// Returns what the rows of an expert hold, in their order.
-  std::vector<std::uint32_t> values_of_expert(Link& link, std::uint32_t call, std::uint32_t expert) const {
-    std::vector<std::uint32_t> values;
-    for (std::uint32_t from = 0; from < case_.ranks; ++from) {
-      for (std::uint32_t i = 0; i < case_.tokens * case_.k; ++i) {
-        const bool is_its = chosen(call, from, i / case_.k, i % case_.k) == link.rank() * case_.experts + expert;
-        if (is_its) values.push_back(value(call, from, i / case_.k));
-      }
-    }
-    return values;
-  }
-  /// Expects the rows of an expert from row `at` on; returns where they end.
-  std::uint64_t check_expert(Link& link, std::uint32_t call, std::uint32_t expert, std::uint64_t at) const {
-    const std::uint32_t me = link.rank();
-    for (const std::uint32_t wanted : values_of_expert(link, call, expert)) {
-      const std::uint64_t row = in_.out + at++ * case_.row_bytes;
-      link.expect(link.load(me, row) == wanted, "the row is right");
-      link.expect(link.load(me, row + case_.row_bytes - 4) == ~wanted, "the end of the row is right");
-    }
-    return at;
-  }
-  void check_rows(Link& link, std::uint32_t call) const {
-    std::uint64_t at = 0;
-    for (std::uint32_t expert = 0; expert < case_.experts; ++expert) {
-      at = check_expert(link, call, expert, (at + case_.alignment - 1) / case_.alignment * case_.alignment);
-    }
-    link.expect(at <= case_.rows, "no row lies beyond the capacity");
-    link.expect(link.load(link.rank(), in_.out + std::uint64_t{case_.rows} * case_.row_bytes) == 0,
-                "nothing lies beyond the capacity");
-  }
-
-  /// Stands in for the experts: row times the number of its expert, and the call.
-  void multiply(Link& link, std::uint32_t call) const {
-    const std::uint32_t me = link.rank(), total = link.load(me, in_.at.total);
-    for (std::uint32_t i = 0; i < total * case_.k; ++i) {
-      const std::uint32_t place = link.load(me, word_at(in_.at.places, i));
-      if (place >= case_.rows) continue;
-      const std::uint32_t row = link.load(me, in_.out + std::uint64_t{place} * case_.row_bytes);
-      link.store(me, in_.values + 16 * std::uint64_t{place}, row * (link.load(me, word_at(in_.at.ids, i)) + 1) + call);
-    }
-  }
-  /// Expects the result of each choice that has an expert.
-  void check_landed(Link& link, std::uint32_t call) const {
-    const std::uint32_t me = link.rank();
-    for (std::uint32_t choice = 0; choice < case_.tokens * case_.k; ++choice) {
-      const std::uint32_t id = chosen(call, me, choice / case_.k, choice % case_.k);
-      const bool has_expert = id < case_.ranks * case_.experts;
-      link.expect(link.load(me, word_at(in_.at.landed, choice)) == (has_expert ? choice : kernels::peer::none),
-                  "the choice has its result");
-      const std::uint32_t want = value(call, me, choice / case_.k) * (id % case_.experts + 1) + call;
-      if (has_expert) link.expect(link.load(me, in_.landed + 16 * choice) == want, "the result is right");
-    }
-  }
-
-  /// Stands in for the experts and the sum of their results: row times the number of its expert.
-  std::uint32_t sum_of_record(Link& link, std::uint32_t call, std::uint32_t i) const {
-    const std::uint32_t me = link.rank();
-    std::uint32_t sum = call + 1;
-    for (std::uint32_t j = 0; j < case_.k; ++j) {
-      const std::uint32_t place = link.load(me, word_at(in_.at.places, i * case_.k + j));
-      if (place >= case_.rows) continue;
-      const std::uint32_t expert = link.load(me, word_at(in_.at.ids, i * case_.k + j));
-      sum += (expert + 1) * link.load(me, in_.out + std::uint64_t{place} * case_.row_bytes);
-    }
-    return sum;
-  }
   /// Sends this block's share of the sums to the ranks of their tokens.
   void send_sums(Link& link, std::uint32_t call) const {
     const std::uint32_t total = link.load(link.rank(), in_.at.total);
     for (std::uint32_t i = block_; i < total; i += case_.blocks) {
       if (kernels::peer::rank_of_record(link, in_.at.arrived, i) == link.rank()) continue;
-      link.store_at(target(link, i), sum_of_record(link, call, i));
+      link.store_at(target(link, i), values_.sum_of_record(link, call, i));
       link.release();
       kernels::peer::count_units(link, in_.at.place, target(link, i), in_.at.place.units());
     }
@@ -651,39 +474,18 @@ class experts_body {
     if (i == kernels::peer::none) return true;
     const std::uint32_t rank = kernels::peer::rank_of_record(link, in_.at.departed, i);
     if (rank == link.rank()) return true;
-    if (!kernels::peer::await_sum(link, in_.at.place, place_of(i), rank, experts_deadline)) return false;
-    check_sum(link, call, choice, i);
+    if (!kernels::peer::await_sum(link, in_.at.place, values_.place_of(i), rank, experts_deadline)) return false;
+    values_.check_sum(link, call, choice, i);
     return true;
-  }
-  std::uint64_t place_of(std::uint32_t record) const {
-    return in_.at.returned + std::uint64_t{record} * in_.at.place.pitch();
   }
   std::uint64_t target(Link& link, std::uint32_t i) const {
     const std::uint64_t at = word_at(in_.at.targets, std::uint64_t{2} * i);
     const std::uint64_t high = link.load(link.rank(), at + 4);
     return high << 32 | link.load(link.rank(), at);
   }
-  /// Expects the sum of each other rank that a token was sent to.
-  void check_returned(Link& link, std::uint32_t call) const {
-    for (std::uint32_t choice = 0; choice < case_.tokens * case_.k; ++choice) {
-      const std::uint32_t i = link.load(link.rank(), word_at(in_.at.record_of_choice, choice));
-      if (i == kernels::peer::none) continue;
-      if (kernels::peer::rank_of_record(link, in_.at.departed, i) != link.rank()) check_sum(link, call, choice, i);
-    }
-  }
-  void check_sum(Link& link, std::uint32_t call, std::uint32_t choice, std::uint32_t record) const {
-    const std::uint32_t me = link.rank(), token = choice / case_.k;
-    const std::uint32_t rank = chosen(call, me, token, choice % case_.k) / case_.experts;
-    std::uint32_t sum = call + 1;
-    for (std::uint32_t j = 0; j < case_.k; ++j) {
-      const std::uint32_t id = chosen(call, me, token, j);
-      if (is_mine(id, rank)) sum += (id % case_.experts + 1) * value(call, me, token);
-    }
-    link.expect(link.load(me, place_of(record)) == sum, "the sum is right");
-  }
-
   const experts_case case_;
   const expert_windows in_;
+  const expert_values<Link> values_;
   std::uint32_t block_;
   std::uint32_t thread_;
   std::uint32_t threads_;
