@@ -6,7 +6,7 @@
 
 #include "peer/expert_windows.hpp"
 
-// Says what rows, results and sums of the model should be, and checks those that came.
+// Defines the rows, results and sums of the model, and checks those that came.
 
 namespace tmap::testing {
 
