@@ -24,6 +24,7 @@ TEST_P(products_of_dispatches, leave_the_dispatch_its_multiprocessors) {
 
 TEST_P(products_of_dispatches, are_replayed_as_a_graph) {
   prepare(many_tokens);
+  load_products();
   draw();
   results_of([&](std::uint32_t rank) { enqueue_meanwhile(rank); });  // loads all kernels
   std::vector<cudaGraphExec_t> graphs(count());
@@ -53,6 +54,7 @@ TEST_P(products_of_dispatches, end_when_a_rank_has_too_little_room) {
     SCOPED_TRACE(tokens);
     sizes_.rows = 0;
     prepare(tokens);
+    load_products();
     draw();
     results_of([&](std::uint32_t rank) { enqueue_after(rank); });
     sizes_.rows = 8;
@@ -65,6 +67,7 @@ TEST_P(products_of_dispatches, end_when_a_rank_has_too_little_room) {
 TEST_P(products_of_dispatches, end_when_a_rank_does_not_come) {
   if (count() == 1) GTEST_SKIP() << "needs two ranks";
   prepare(many_tokens);
+  load_products();
   draw();
   results_of([&](std::uint32_t rank) { enqueue_after(rank); });
   const std::uint32_t late = count() - 1;

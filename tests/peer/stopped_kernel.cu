@@ -3,6 +3,8 @@
 
 #include <tmap/device/peer_link.cuh>
 
+#include <cuda/ptx>
+
 #include "kernels/peer/row_crew.cuh"
 #include "peer/lone_crew.hpp"
 
@@ -80,7 +82,7 @@ class stopping_link : public peer_link {
     }
     settle();
     steps_.has_stopped = 1;
-    asm volatile("exit;");
+    cuda::ptx::exit();
   }
 
   const unsigned char* shared_;
