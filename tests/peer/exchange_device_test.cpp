@@ -10,10 +10,10 @@
 namespace tmap::testing {
 namespace {
 
-constexpr std::uint64_t user_bytes = 4 << 20;
-constexpr std::uint64_t splits_at = 0, out_splits_at = 4096, rows_at = 8192, out_at = 2 << 20;
-constexpr std::uint32_t sent_rows = 512;
-constexpr std::uint32_t capacity = 1024;
+constexpr std::uint64_t user_bytes = 8 << 20;
+constexpr std::uint64_t splits_at = 0, out_splits_at = 4096, rows_at = 8192, out_at = 4 << 20;
+constexpr std::uint32_t sent_rows = 2048;
+constexpr std::uint32_t capacity = 4000;
 
 /// Returns how many rows `from` sends to `group` of `to` in a call. Some are none.
 std::uint32_t rows_of(std::uint32_t call, std::uint32_t from, std::uint32_t to, std::uint32_t group) {
@@ -42,7 +42,8 @@ class exchange_on_gpus : public ranks_on_gpus {
 
   static std::uint32_t value(std::uint32_t call, std::uint32_t from, std::uint32_t to, std::uint32_t group,
                              std::uint32_t row, std::uint32_t word) {
-    return (((((call * 8 + from) * 8 + to) * 16 + group) * 64 + row) << 8) + word;
+    const std::uint64_t key = (((((std::uint64_t{call} * 64 + from) * 64 + to) * 16 + group) * 64 + row) << 9) + word;
+    return static_cast<std::uint32_t>(key * 0x9E3779B97F4A7C15u >> 32);
   }
   void append_rows(words& to_words, std::uint32_t call, std::uint32_t from, std::uint32_t to,
                    std::uint32_t group) const {
@@ -253,6 +254,8 @@ TEST_P(exchange_on_gpus, a_rank_that_does_not_come_is_named_and_the_context_live
 
 INSTANTIATE_TEST_SUITE_P(two_virtual_ranks, exchange_on_gpus, ::testing::Values(virtual_ranks(2)));
 INSTANTIATE_TEST_SUITE_P(four_virtual_ranks, exchange_on_gpus, ::testing::Values(virtual_ranks(4)));
+INSTANTIATE_TEST_SUITE_P(eight_virtual_ranks, exchange_on_gpus, ::testing::Values(virtual_ranks(8)));
+INSTANTIATE_TEST_SUITE_P(most_virtual_ranks, exchange_on_gpus, ::testing::Values(virtual_ranks(max_group_ranks)));
 INSTANTIATE_TEST_SUITE_P(two_gpus, exchange_on_gpus, ::testing::Values(ranks_of_process({0, 1})));
 INSTANTIATE_TEST_SUITE_P(two_ranks_over_nccl, exchange_on_gpus, ::testing::Values(ranks_over_nccl({0, 0})));
 INSTANTIATE_TEST_SUITE_P(two_gpus_over_nccl, exchange_on_gpus, ::testing::Values(ranks_over_nccl({0, 1})));

@@ -579,6 +579,7 @@ TEST_P(experts_on_gpus, a_rank_that_does_not_combine_is_named) {
 INSTANTIATE_TEST_SUITE_P(one_rank, experts_on_gpus, ::testing::Values(virtual_ranks(1)));
 INSTANTIATE_TEST_SUITE_P(two_virtual_ranks, experts_on_gpus, ::testing::Values(virtual_ranks(2)));
 INSTANTIATE_TEST_SUITE_P(four_virtual_ranks, experts_on_gpus, ::testing::Values(virtual_ranks(4)));
+INSTANTIATE_TEST_SUITE_P(eight_virtual_ranks, experts_on_gpus, ::testing::Values(virtual_ranks(8)));
 INSTANTIATE_TEST_SUITE_P(two_gpus, experts_on_gpus, ::testing::Values(ranks_of_process({0, 1})));
 INSTANTIATE_TEST_SUITE_P(two_ranks_over_nccl, experts_on_gpus, ::testing::Values(ranks_over_nccl({0, 0})));
 INSTANTIATE_TEST_SUITE_P(two_gpus_over_nccl, experts_on_gpus, ::testing::Values(ranks_over_nccl({0, 1})));

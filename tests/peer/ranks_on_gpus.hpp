@@ -25,6 +25,10 @@ using std::chrono::milliseconds;
 
 inline constexpr milliseconds patience{2000};
 
+/// Each stream of a virtual rank needs a queue of its own: a kernel that waits for another rank
+/// would hold up that rank's kernels in the same queue. CUDA reads this when it starts.
+inline const int has_queues = setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
+
 /// One rank: its window, and a stream on its GPU.
 struct rank_on_gpu {
   int gpu;
