@@ -209,12 +209,13 @@ __device__ inline void count_share(const sort_work& work, const choice_tile& sha
   }
 }
 
-/// Sorts the first `choices` in one block, and writes the header. Other blocks of its grid may do
-/// anything else. All threads of the block call it, and synchronise after it.
-__device__ inline void route_in_block(const sort_work& work, std::uint32_t choices, const sort_memory& memory,
-                                      block_header& header) {
+/// Sorts choices in one block, by the experts `ids` that are in its memory or the GPU's, and writes
+/// the header. Other blocks of its grid may do anything else. All threads of the block call it, and
+/// synchronise after it.
+__device__ inline void route_in_block(const sort_work& work, const std::int32_t* ids, std::uint32_t choices,
+                                      const sort_memory& memory, block_header& header) {
   static_assert(sort_threads <= sort_tile);
-  const choice_tile share{0, choices, work.ids, work.weights};
+  const choice_tile share{0, choices, {ids, sizeof(*ids)}, work.weights};
   const bool is_tile = choices <= sort_tile;
   memory.clear_counts();
   if (threadIdx.x == 0) header.reset();

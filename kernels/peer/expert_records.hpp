@@ -205,7 +205,7 @@ TMAP_HOST_DEVICE void write_records(Link& link, const expert_arrays& at, const t
   });
 }
 
-/// Takes the packets of the records of a source, and makes choices of them.
+/// Takes the packets of the records of a source, and their weights.
 template <class Link>
 class record_taker {
  public:
@@ -239,13 +239,9 @@ class record_taker {
   TMAP_HOST_DEVICE void take_word(std::uint32_t number, std::uint32_t word, std::uint32_t value) const {
     if (word >= words_) return;
     const std::uint32_t me = link_.rank();
-    const std::uint64_t choice = std::uint64_t{number} * at_.k;
     link_.store(me, record_word(at_, at_.arriving, number, word), word == record::source ? source_ : value);
-    if (word < record::experts || word >= scales_) return;
-    const bool is_expert = word < weights_;
-    const std::uint64_t to = is_expert ? word_at(at_.ids, choice + (word - record::experts))
-                                       : word_at(at_.weights, choice + (word - weights_));
-    link_.store(me, to, is_expert && value >= at_.experts ? none : value);
+    if (word < weights_ || word >= scales_) return;
+    link_.store(me, word_at(at_.weights, std::uint64_t{number} * at_.k + (word - weights_)), value);
   }
 
   Link& link_;

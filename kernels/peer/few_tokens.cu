@@ -48,21 +48,40 @@ struct ranking_block {
 
 /// Sorts by expert, too.
 struct preparing_block : ranking_block {
-  block_header& header;
-  std::uint32_t& arrived;  ///< records
+  struct shared_words {
+    block_header header;
+    std::uint32_t arrived;  ///< records
+    std::uint32_t late;     ///< a rank whose records did not come
+  };
+  shared_words& common;
 
-  __device__ void set_arrived(std::uint32_t records) const { arrived = records; }
+  __device__ void set_arrived(std::uint32_t records) const {
+    common.arrived = records;
+    common.late = peer::no_rank;
+  }
+  __device__ std::uint32_t arrived() const { return common.arrived; }
+  __device__ void set_late(std::uint32_t rank) const { common.late = rank; }
+  __device__ std::uint32_t late() const { return common.late; }
+  __device__ void set_expert(std::uint32_t choice, std::uint32_t expert) const {
+    experts()[choice] = static_cast<std::int32_t>(expert);
+  }
   __device__ void by_expert() const {
-    route_in_block(work.by_expert, arrived * work.all.at.k, sort_memory(memory, work.by_expert.experts), header);
+    const sort_memory sorting(memory, work.by_expert.experts);
+    route_in_block(work.by_expert, experts(), arrived() * work.all.at.k, sorting, common.header);
+  }
+
+ private:
+  /// Returns the expert of each choice of the records that came, after the memory of the sort.
+  __device__ std::int32_t* experts() const {
+    return reinterpret_cast<std::int32_t*>(memory + sort_memory::bytes(work.by_expert.experts));
   }
 };
 
 /// Prepares the dispatch, in the first block.
 __device__ void prepare_rows(device::peer_link& link, const few_tokens_work& work, rank_sort& ranks,
                              unsigned char* shared, std::uint64_t deadline) {
-  __shared__ block_header header;
-  __shared__ std::uint32_t arrived;
-  preparing_block block{{link, work, ranks, shared}, header, arrived};
+  __shared__ preparing_block::shared_words common;
+  preparing_block block{{link, work, ranks, shared}, common};
   peer::prepare(link, work.all, thread_of_block(), block, deadline);
 }
 
@@ -120,7 +139,8 @@ cudaError_t load_dispatch_few() {
 }
 
 // Blocks also have static memory. A multiprocessor has 227 KiB.
-static_assert(sort_memory::bytes(moe::max_experts) <= peer::most_few_bytes);
+static_assert(sort_memory::bytes(moe::max_experts) + peer::most_prepared_choices * sizeof(std::int32_t) <=
+              peer::most_few_bytes);
 static_assert(sizeof(rank_sort) + sizeof(peer::packet) * peer::most_taken_packets + 2048 + peer::most_few_bytes <=
               (227 << 10));
 static_assert(peer::most_prepared_choices * sizeof(peer::departing_record) <= peer::most_few_bytes);
@@ -133,7 +153,9 @@ cudaError_t launch_dispatch_few(const few_tokens_call& call) {
       (call.work.records.sent_rows + rows.blocks - 2) / (rows.blocks - 1);  // that a block sends
   launch_size size{rows.blocks, sort_threads};
   size.shared_bytes =
-      std::max({rows.stages * rows.staging_bytes + part, sort_memory::bytes(call.by_expert.problem.experts),
+      std::max({rows.stages * rows.staging_bytes + part,
+                sort_memory::bytes(call.by_expert.problem.experts) +
+                    call.work.at.arrivals * call.work.at.k * static_cast<std::uint32_t>(sizeof(std::int32_t)),
                 records * static_cast<std::uint32_t>(sizeof(peer::departing_record))});
   size.most_shared_bytes = peer::most_few_bytes;
   return launch_behind(dispatch_few_kernel, size, call.by_expert.stream, call.window, work, call.patience);

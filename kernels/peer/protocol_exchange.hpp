@@ -35,17 +35,27 @@ template <class Link, class Moves>
   return moves.move(link, call);
 }
 
-/// Waits for the other blocks of this rank. They had raised `before` when the call began.
+/// Names a signal of this rank's blocks, and the word that counts how often they have been awaited.
+struct worker_signal {
+  std::uint64_t raised;
+  std::uint64_t expected;
+};
+inline constexpr worker_signal workers{offsetof(window_header, workers_raised),
+                                       offsetof(window_header, workers_expected)};
+
+/// Waits until the other blocks of this rank have raised a signal. They had raised `before` when
+/// the call began.
 template <class Link>
 [[nodiscard]] TMAP_HOST_DEVICE peer_verdict await_workers(Link& link, const exchange_request& request,
-                                                          std::uint32_t before, std::uint64_t deadline) {
+                                                          worker_signal signal, std::uint32_t before,
+                                                          std::uint64_t deadline) {
   if (request.blocks == 1) return {};
   const std::uint32_t expected = before + request.blocks - 1;
-  if (!await(link, offsetof(window_header, workers_raised), expected, deadline)) {
+  if (!await(link, signal.raised, expected, deadline)) {
     return give_up_waiting(link, link.rank(), protocol_step::workers);
   }
   if (is_broken(link)) return {peer_status::broken};
-  link.store(link.rank(), offsetof(window_header, workers_expected), expected);
+  link.store(link.rank(), signal.expected, expected);
   return {};
 }
 
@@ -106,7 +116,7 @@ template <class Link, class Moves>
                                                        std::uint64_t deadline, const moved_call& moved,
                                                        const Moves& moves) {
   if (is_fatal(moved.verdict.status)) return moved.verdict;
-  const peer_verdict met = await_workers(link, request, moved.before, deadline);
+  const peer_verdict met = await_workers(link, request, workers, moved.before, deadline);
   if (met.status != peer_status::ok) return met;
   const peer_verdict finished = moves.finish(link);
   if (finished.status != peer_status::ok) return finished;

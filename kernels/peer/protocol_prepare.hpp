@@ -36,6 +36,7 @@ struct preparation {
   token_choices given;
   exchange_request records;  ///< the other blocks take them
   fetch_request rows;        ///< they fetch them; it is announced early or not
+  bool sorts_weights;        ///< the sort by expert also needs the weights of the records
 
   /// Returns whether so many records for one rank are eager rows.
   [[nodiscard]] TMAP_HOST_DEVICE bool has_eager_records(std::uint32_t ranks, std::uint32_t count) const {
@@ -45,18 +46,6 @@ struct preparation {
 
 /// A dispatch is the exchange of records, and the fetch of rows.
 inline constexpr std::uint32_t calls_of_dispatch = 2;
-
-/// Announces the fetch of rows while the other blocks take the records.
-struct record_moves : lone_moves {
-  const preparation& work;
-
-  template <class Link>
-  [[nodiscard]] TMAP_HOST_DEVICE peer_verdict move(Link& link, std::uint32_t call) const {
-    announce_early(link, work.rows.call, call + 1);
-    write_out_splits(link, work.records, {0, 1});
-    return {};
-  }
-};
 
 /// Writes the packets of some records, from number `first` on, and sends those that are eager.
 template <class Link, class Block>
@@ -106,22 +95,91 @@ TMAP_HOST_DEVICE void write_departing(Link& link, const preparation& work, std::
   share_field<packets_at_once>(mine, (own.end - own.begin) * packets, departing);
 }
 
-/// Exchanges the records: waits until the other blocks have taken them. Returns how that ended. If
-/// some `are_pulled`, it first waits until the other blocks have written them.
+struct no_moves : lone_moves {
+  template <class Link>
+  [[nodiscard]] TMAP_HOST_DEVICE peer_verdict move(Link&, std::uint32_t) const {
+    return {};
+  }
+};
+
+/// Announces the records, and hears those of all ranks. If some `are_pulled`, it first waits until
+/// the other blocks have written them.
 template <class Link>
-[[nodiscard]] TMAP_HOST_DEVICE moved_call exchange_records(Link& link, const preparation& work, bool are_pulled,
+[[nodiscard]] TMAP_HOST_DEVICE moved_call announce_records(Link& link, const preparation& work, bool are_pulled,
                                                            std::uint64_t deadline) {
   const std::uint32_t call = link.load(link.rank(), offsetof(window_header, exchanges)) + 1;
   if (are_pulled) {
     const std::uint32_t before = link.load(link.rank(), offsetof(window_header, workers_expected));
-    const peer_verdict written = await_workers(link, work.records, before, deadline);
+    const peer_verdict written = await_workers(link, work.records, workers, before, deadline);
     if (written.status != peer_status::ok) return {call, before, false, written};
   }
-  moved_call records = begin_call(link, work.records, call, deadline, record_moves{{}, work});
-  if (is_fatal(records.verdict.status)) return records;
-  const peer_verdict met = await_workers(link, work.records, records.before, deadline);
+  return begin_call(link, work.records, call, deadline, no_moves{});
+}
+
+/// Fetches packets of records that came with the announcement, or pulls them where they lie.
+template <class Link>
+struct record_packets {
+  coming_packets<Link> coming;
+  const record_taker<Link>& to;
+  bool are_eager;
+  std::uint64_t offset;  ///< in the window of the source
+
+  [[nodiscard]] TMAP_HOST_DEVICE bool fetch(std::uint32_t i, std::uint32_t step, std::uint32_t count,
+                                            packet (&found)[packets_at_once]) const {
+    if (are_eager) return coming.fetch(i, step, count, found);
+    for (std::uint32_t j = 0; j < packets_at_once; ++j) {
+      if (j < count) found[j] = to.pull(offset, i + j * step);
+    }
+    return true;
+  }
+};
+
+/// Is raised by each of the other blocks that has taken its records.
+inline constexpr worker_signal taken_records{offsetof(window_header, records_raised),
+                                             offsetof(window_header, records_expected)};
+
+/// Waits until the other blocks have taken the records, unless the call has failed.
+template <class Link>
+TMAP_HOST_DEVICE void await_taken(Link& link, const preparation& work, moved_call& records, std::uint64_t deadline) {
+  if (is_fatal(records.verdict.status)) return;
+  const std::uint32_t before = link.load(link.rank(), taken_records.expected);
+  const peer_verdict met = await_workers(link, work.records, taken_records, before, deadline);
   if (met.status != peer_status::ok) records.verdict = met;
-  return records;
+}
+
+/// Takes a thread's share of the experts of the records that came, as the other blocks take whole
+/// records: `use(choice, expert)` gets each. Returns a rank whose records did not come.
+template <class Link, class Use>
+[[nodiscard]] TMAP_HOST_DEVICE std::uint32_t take_experts(Link& link, const preparation& work, std::uint32_t call,
+                                                          std::uint64_t deadline, const worker& mine, const Use& use) {
+  constexpr std::uint32_t first_part = record::experts / packet_words;
+  const announcements<Link> announced(link, work.records);
+  const std::uint32_t of_record = packets_of(record_words(work.at.k, work.at.scales));
+  const std::uint32_t parts = packets_of(record::experts + work.at.k) - first_part;  // that have experts
+  std::uint32_t first = 0, late = no_rank;
+  TMAP_KEEP_ROLLED
+  for (std::uint32_t source = 0; source < link.ranks() && late == no_rank; ++source) {
+    const std::uint32_t records = announced.total(source, link.rank());
+    const record_taker<Link> taker(link, work.at, source, first);
+    const record_packets<Link> packets{
+        {link, source, call, deadline}, taker, announced.is_eager(source), announced.begin_at(source)};
+    TMAP_KEEP_ROLLED
+    for (auto i = static_cast<std::uint32_t>(mine.number); i < records * parts;
+         i += static_cast<std::uint32_t>(mine.count)) {
+      const std::uint32_t number = i / parts, part = first_part + i - number * parts;
+      packet found[packets_at_once];
+      if (!packets.fetch(number * of_record + part, 0, 1, found)) {
+        late = source;
+        break;
+      }
+      for (std::uint32_t word = 0; word < packet_words; ++word) {
+        const std::uint32_t j = part * packet_words + word - record::experts, expert = found[0].words[word];
+        if (j < work.at.k) use((first + number) * work.at.k + j, expert < work.at.experts ? expert : none);
+      }
+    }
+    first += records;
+  }
+  return late;
 }
 
 /// Returns how many records came, and writes it for later kernels.
@@ -131,16 +189,18 @@ TMAP_HOST_DEVICE std::uint32_t count_records(Link& link, const preparation& work
   const bool have_come = records.verdict.status == peer_status::ok;
   const std::uint32_t total = have_come ? static_cast<std::uint32_t>(announced.rows_of_ranks(link.ranks())) : 0;
   link.store(link.rank(), work.at.total, total);
-  report(link, records.verdict);
   return total;
 }
 
-struct no_moves : lone_moves {
-  template <class Link>
-  [[nodiscard]] TMAP_HOST_DEVICE peer_verdict move(Link&, std::uint32_t) const {
-    return {};
-  }
-};
+/// Ends the exchange of records, which are sorted. `late` is a rank whose records did not come.
+template <class Link>
+TMAP_HOST_DEVICE void end_records(Link& link, const preparation& work, moved_call& records, std::uint32_t late,
+                                  std::uint64_t deadline) {
+  if (late != no_rank) records.verdict = end_taking(link, late);
+  if (!work.sorts_weights) await_taken(link, work, records, deadline);
+  report(link, records.verdict);
+  if (records.is_counted()) give_credits(link);
+}
 
 /// Ends the dispatch once the other blocks have moved the rows. Until then they read the epoch.
 template <class Link>
@@ -155,11 +215,31 @@ TMAP_HOST_DEVICE void end_dispatch(Link& link, const preparation& work, const mo
   link.store(link.rank(), steps, link.load(link.rank(), steps) + 1);
 }
 
+/// Takes the experts of the records by all warps but the first. That one announces the fetch of
+/// rows meanwhile.
+template <class Link, class Block>
+TMAP_HOST_DEVICE void learn_experts(Link& link, const preparation& work, const moved_call& records,
+                                    const word_worker& mine, Block& block, std::uint64_t deadline) {
+  const std::uint32_t call = link.load(link.rank(), offsetof(window_header, exchanges)) + 1;
+  if (mine.warp.number != 0) {
+    if (block.arrived() == 0) return;
+    const word_worker taker{{mine.warp.number - 1, mine.warp.count - 1}, mine.lane};
+    const std::uint32_t late =
+        take_experts(link, work, call, deadline, taker.thread(),
+                     [&](std::uint32_t choice, std::uint32_t expert) { block.set_expert(choice, expert); });
+    if (late != no_rank) block.set_late(late);
+  } else if (mine.lane.number == 0 && records.verdict.status == peer_status::ok) {
+    announce_early(link, work.rows.call, call + 1);
+    write_out_splits(link, work.records, {0, 1});
+  }
+}
+
 /// Runs the first block of a dispatch. It announces the records, sorts those that came, and waits
 /// for the other blocks. All threads of the block call it. `block` sorts by all of its threads:
 /// `by_rank` those choices that begin a record, and then `are_pulled` returns whether some are not
-/// eager. It sorts `by_expert` the choices of as many records as `set_arrived` got from the first
-/// thread, as `moe::route` does.
+/// eager. The first thread's `set_arrived` lets all threads know how many records came. They
+/// `set_expert` of each choice of these, or `set_late` if they did not come. Then it sorts
+/// `by_expert`, as `moe::route` does.
 template <class Link, class Block>
 TMAP_HOST_DEVICE void prepare(Link& link, const preparation& work, const word_worker& mine, Block& block,
                               std::uint64_t deadline) {
@@ -170,16 +250,20 @@ TMAP_HOST_DEVICE void prepare(Link& link, const preparation& work, const word_wo
   if (leads) static_cast<void>(report(link, await_credits(link, deadline)));
   link.sync();
   if (leads) {
-    records = exchange_records(link, work, block.are_pulled(), deadline);
+    records = announce_records(link, work, block.are_pulled(), deadline);
+    if (work.sorts_weights) await_taken(link, work, records, deadline);
     block.set_arrived(count_records(link, work, records));
   }
+  link.sync();
+  learn_experts(link, work, records, mine, block, deadline);
   link.sync();
   block.by_expert();
   link.sync();
   if (leads) {
     link.raise_here(offsetof(window_header, steps_raised), 1);  // the places are known
-    if (records.is_counted()) give_credits(link);
+    end_records(link, work, records, block.late(), deadline);
   }
+  link.sync();  // all threads know the records that other blocks have taken
   write_ways_home(link, work.at, mine);
   end_pending(link, work.at.pending, mine.thread());
   if (leads) end_dispatch(link, work, records, deadline);

@@ -117,10 +117,11 @@ result<void> dispatch_few(const call_parts& call, const kernels::dispatch_call& 
   const reported_call reported{batch_call::moe_route, coming.tokens * coming.k, fault_check::off, call.stream()};
   const auto moved = report_call(reported, [&](const fault_sink& faults) -> result<void> {
     const kernels::choice_reports reports{nullptr, call.part<batch_header>(call.at().header), faults};
-    TMAP_TRY_CUDA(kernels::launch_dispatch_few({call.window(),
-                                                {work.at, work.given, call.few_records(), call.few_rows_of(problem)},
-                                                {coming, came, {}, reports, call.stream()},
-                                                call.patience()}));
+    TMAP_TRY_CUDA(kernels::launch_dispatch_few(
+        {call.window(),
+         {work.at, work.given, call.few_records(), call.few_rows_of(problem), problem.weight_of_row != nullptr},
+         {coming, came, {}, reports, call.stream()},
+         call.patience()}));
     return {};
   });
   if (!moved) return moved;

@@ -47,7 +47,7 @@ class expert_values {
       const std::uint32_t place = link.load(me, word_at(in_.at.places, i));
       if (place >= case_.rows) continue;
       const std::uint32_t row = link.load(me, in_.out + std::uint64_t{place} * case_.row_bytes);
-      link.store(me, in_.values + 16 * std::uint64_t{place}, row * (link.load(me, word_at(in_.at.ids, i)) + 1) + call);
+      link.store(me, in_.values + 16 * std::uint64_t{place}, row * (expert_of(link, i) + 1) + call);
     }
   }
   /// Expects the result of each choice that has an expert.
@@ -70,8 +70,7 @@ class expert_values {
     for (std::uint32_t j = 0; j < case_.k; ++j) {
       const std::uint32_t place = link.load(me, word_at(in_.at.places, i * case_.k + j));
       if (place >= case_.rows) continue;
-      const std::uint32_t expert = link.load(me, word_at(in_.at.ids, i * case_.k + j));
-      sum += (expert + 1) * link.load(me, in_.out + std::uint64_t{place} * case_.row_bytes);
+      sum += (expert_of(link, i * case_.k + j) + 1) * link.load(me, in_.out + std::uint64_t{place} * case_.row_bytes);
     }
     return sum;
   }
@@ -103,6 +102,11 @@ class expert_values {
   }
 
  private:
+  /// Returns the expert of a choice of the records that came.
+  std::uint32_t expert_of(Link& link, std::uint32_t choice) const {
+    const std::uint32_t word = kernels::peer::record::experts + choice % case_.k;
+    return link.load(link.rank(), record_word(in_.at, in_.at.arriving, choice / case_.k, word));
+  }
   bool is_mine(std::uint32_t id, std::uint32_t rank) const { return id / case_.experts == rank; }
   std::uint32_t chosen(std::uint32_t call, std::uint32_t from, std::uint32_t token, std::uint32_t j) const {
     return static_cast<std::uint32_t>(case_.chosen(call, from, token, j));

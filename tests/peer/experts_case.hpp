@@ -27,7 +27,9 @@ namespace tmap::testing {
 using kernels::peer::fetch_request;
 
 inline constexpr std::uint64_t experts_deadline = 100;
-inline constexpr std::uint32_t ready_at = 1 << 16;     ///< in shared memory, after stages and lists
+// In shared memory, after stages and lists.
+inline constexpr std::uint32_t ready_at = 1 << 16, arrived_at = ready_at + 4, late_at = ready_at + 8,
+                               experts_at = ready_at + 12;
 inline constexpr std::uint32_t awaiting_thread = ~0u;  ///< of a rank: waits for rows
 inline constexpr std::uint32_t dispatched_shape = 7;
 inline constexpr std::uint32_t most_sorted = 8;  ///< ranks, and experts of a rank
@@ -271,7 +273,8 @@ class experts_body {
     });
     if (awaits()) return {};
     const given_ids ids = choices(call, link.rank());
-    kernels::peer::preparation work{arrays(link), of(ids), few_records(link.rank()), rows_request(link)};
+    const bool sorts_weights = link.rank() % 2 == 1;
+    kernels::peer::preparation work{arrays(link), of(ids), few_records(link.rank()), rows_request(link), sorts_weights};
     work.rows.call.blocks = work.records.blocks;
     const kernels::peer::word_worker mine{{thread_, threads_of_block()}, {0, 1}};
     if (block_ == 0) {
@@ -327,8 +330,8 @@ class experts_body {
   /// Makes the list of what came.
   void arrive(Link& link) const {
     write_choices(link, in_.at, {0, 1});
-    sort_by_expert(link, case_.arrivals);
-    sort(link, {in_.at.first_ids, case_.arrivals, case_.experts, 1, case_.arrivals, in_.at.order, 0});
+    sort_by_expert(link, case_.arrivals, words_at(link, in_.at.ids));
+    sort(link, words_at(link, in_.at.first_ids), {case_.arrivals, case_.experts, 1, case_.arrivals, in_.at.order, 0});
     write_list(link, arrays(link), {{0, 1}, {0, 1}});
   }
 
@@ -354,9 +357,19 @@ class experts_body {
       }
       return pulled;
     }
-    void set_arrived(std::uint32_t) const {}  // it is the total
+    void set_arrived(std::uint32_t records) const {
+      link.store_shared(arrived_at, records);
+      link.store_shared(late_at, kernels::peer::no_rank);
+    }
+    std::uint32_t arrived() const { return link.load_shared(arrived_at); }
+    void set_late(std::uint32_t rank) const { link.store_shared(late_at, rank); }
+    std::uint32_t late() const { return link.load_shared(late_at); }
+    void set_expert(std::uint32_t choice, std::uint32_t expert) const {
+      link.store_shared(experts_at + 4 * choice, expert);
+    }
     void by_expert() const {
-      if (body.thread_ == 0) body.sort_by_expert(link, link.load(link.rank(), at().total));
+      if (body.thread_ != 0) return;
+      body.sort_by_expert(link, arrived(), [&](std::uint32_t i) { return link.load_shared(experts_at + 4 * i); });
     }
     const expert_arrays& at() const { return body.in_.at; }
   };
@@ -400,22 +413,22 @@ class experts_body {
     for (std::uint64_t i = 0; i < records; ++i) {
       link.store(link.rank(), word_at(in_.at.token_of_record, i), kernels::peer::none);
     }
-    sort(link, {in_.at.rank_of_choice, case_.tokens * case_.k, case_.ranks, 1, records, in_.at.record_of_choice,
-                in_.at.departed});
+    sort(link, words_at(link, in_.at.rank_of_choice),
+         {case_.tokens * case_.k, case_.ranks, 1, records, in_.at.record_of_choice, in_.at.departed});
     for (std::uint32_t choice = 0; choice < case_.tokens * case_.k; ++choice) {
       const std::uint32_t i = link.load(link.rank(), word_at(in_.at.record_of_choice, choice));
       if (i != kernels::peer::none) link.store(link.rank(), word_at(in_.at.token_of_record, i), choice / case_.k);
     }
   }
-  void sort_by_expert(Link& link, std::uint32_t records) const {
+  template <class IdOf>
+  void sort_by_expert(Link& link, std::uint32_t records, const IdOf& id_of) const {
     const std::uint32_t lost =
-        sort(link, {in_.at.ids, records * case_.k, case_.experts, case_.alignment, case_.rows, in_.at.places, 0});
+        sort(link, id_of, {records * case_.k, case_.experts, case_.alignment, case_.rows, in_.at.places, 0});
     link.store(link.rank(), in_.lacking, lost);
   }
 
   /// Describes what `route` does on a GPU: choices by expert, in their order.
   struct sort_work {
-    std::uint64_t ids;
     std::uint32_t choices;
     std::uint32_t experts;
     std::uint32_t alignment;
@@ -423,12 +436,16 @@ class experts_body {
     std::uint64_t places;
     std::uint64_t counts;  ///< 0: not wanted
   };
-  /// Returns how many choices have no row.
-  static std::uint32_t sort(Link& link, const sort_work& work) {
+  static auto words_at(Link& link, std::uint64_t ids) {
+    return [&link, ids](std::uint32_t i) { return link.load(link.rank(), word_at(ids, i)); };
+  }
+  /// Returns how many choices have no row. `id_of(i)` returns the expert of choice i.
+  template <class IdOf>
+  static std::uint32_t sort(Link& link, const IdOf& id_of, const sort_work& work) {
     const std::uint32_t me = link.rank();
     std::array<std::uint64_t, most_sorted> counts{}, next{};
     for (std::uint32_t i = 0; i < work.choices; ++i) {
-      const std::uint32_t id = link.load(me, word_at(work.ids, i));
+      const std::uint32_t id = id_of(i);
       if (id < work.experts) ++counts.at(id);
     }
     for (std::uint32_t e = 1; e < work.experts; ++e) {
@@ -440,7 +457,7 @@ class experts_body {
     }
     std::uint32_t lost = 0;
     for (std::uint32_t i = 0; i < work.choices; ++i) {
-      const std::uint32_t id = link.load(me, word_at(work.ids, i));
+      const std::uint32_t id = id_of(i);
       const std::uint64_t row = id < work.experts ? next.at(id)++ : work.rows;
       const bool has_row = row < work.rows;
       lost += id < work.experts && !has_row;

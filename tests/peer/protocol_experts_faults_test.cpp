@@ -123,7 +123,7 @@ TEST(protocol_experts_faults, a_missing_barrier_of_the_first_block_is_seen) {
 }
 TEST(protocol_experts_faults, a_missing_barrier_of_another_block_is_seen) {
   experts_case few = crossing();
-  few.threads = 1;
+  few.threads = 2;
   few.fetching_threads = 3;
   expect_failure_at_random(experts_program<without_sync>(few), "");
 }
@@ -168,8 +168,17 @@ TEST(protocol_experts_faults, rows_of_few_tokens_from_another_rank_are_seen) {
   expect_failure_at_random(experts_program<swapped_ranks>(three_threads()), "right");
 }
 using without_workers = without_waiting_for<offsetof(window_header, workers_raised)>;
-TEST(protocol_experts_faults, records_sorted_before_they_came_are_seen) {
-  expect_failure_at_random(experts_program<without_workers>(three_threads()), "");
+TEST(protocol_experts_faults, a_dispatch_that_ends_before_its_rows_came_is_seen) {
+  expect_failure_at_random(experts_program<without_workers>(three_threads()), "right");
+}
+using without_records = without_waiting_for<offsetof(window_header, records_raised)>;
+TEST(protocol_experts_faults, ways_home_of_records_that_have_not_come_are_seen) {
+  expect_failure_at_random(experts_program<without_records>(three_threads()), "");
+}
+TEST(protocol_experts_faults, taken_records_that_are_not_counted_are_seen) {
+  experts_case changing = two_ranks();  // the records are not those of the call before
+  changing.threads = 3;
+  expect_failure_at_random(experts_program<epoch_not_raised<offsetof(window_header, records_expected)>>(changing), "");
 }
 using without_steps = without_waiting_for<offsetof(window_header, steps_raised)>;
 TEST(protocol_experts_faults, rows_put_before_their_places_are_known_are_seen) {

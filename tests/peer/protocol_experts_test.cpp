@@ -87,7 +87,7 @@ struct watched_credits : faulty_link {
 TEST(protocol_experts, few_tokens_overwrite_nothing_before_they_have_all_credits) {
   experts_case few = crossing();
   few.threads = 3;
-  watched_credits::begin = expert_windows(few).at.ids;
+  watched_credits::begin = expert_windows(few).at.weights;
   watched_credits::end = watched_credits::begin + 4 * few.arrivals * few.k;
   watched_credits::has_credits.assign(few.ranks, false);
   expect_at_random(experts_program<watched_credits>(few), 200);
