@@ -27,7 +27,7 @@ struct expert_arrays {
   std::uint64_t arriving;          ///< [arrivals] records
   std::uint64_t arrived;           ///< [ranks]: how many records came from each
   std::uint64_t total;             ///< how many records came
-  std::uint64_t ids;               ///< [arrivals, k]: experts of this rank, or -1
+  std::uint64_t ids;               ///< [arrivals, k]: experts of this rank, or -1; of many tokens alone
   std::uint64_t weights;           ///< [arrivals, k]
   std::uint64_t places;            ///< [arrivals, k]: the row of each choice, or -1
   std::uint64_t first_ids;         ///< [arrivals]: the first expert of each record that came, or -1
