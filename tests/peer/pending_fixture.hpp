@@ -4,7 +4,6 @@
 // Runs products while the dispatch brings their rows, and compares every bit with the same product
 // after the dispatch.
 
-#include <tmap/encode.hpp>
 #include <tmap/expert_parallel.hpp>
 #include <tmap/grouped_gemm.hpp>
 
@@ -16,9 +15,7 @@
 #include <utility>
 #include <vector>
 
-#include "kernels/gemm_launch.hpp"
-#include "lib/gemm/checks.hpp"
-#include "peer/ranks_on_gpus.hpp"
+#include "peer/ranks_with_products.hpp"
 #include "support/run_seed.hpp"
 
 namespace tmap::testing::pending {
@@ -68,17 +65,10 @@ struct rank_memory {
   own_event ready, done;
 };
 
-class products_of_dispatches : public ranks_on_gpus {
+class products_of_dispatches : public ranks_with_products {
  protected:
-  products_of_dispatches() : ranks_on_gpus(window_bytes) {}
+  products_of_dispatches() : ranks_with_products(window_bytes) {}
 
-  void SetUp() override {
-    ranks_on_gpus::SetUp();
-    if (IsSkipped() || HasFatalFailure()) return;
-    static_cast<void>(on(0));
-    const auto limits = query_device_limits();
-    if (!limits || !gemm::check_gpu(*limits, kernels::has_gemm_kernels())) GTEST_SKIP() << "no GPU with products";
-  }
   void TearDown() override {
     memory_.clear();
     ranks_on_gpus::TearDown();

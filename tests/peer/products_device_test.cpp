@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs products on rank 0 whose results lie in the windows of all ranks: the epilogue of a product
 // is the transfer. Operands lie there, too. Every byte is that of the same product in local memory.
-#include <tmap/encode.hpp>
 #include <tmap/grouped_gemm.hpp>
 #include <tmap/peer_exchange.hpp>
 
@@ -10,9 +9,7 @@
 #include <vector>
 
 #include "gemm/on_device.hpp"
-#include "kernels/gemm_launch.hpp"
-#include "lib/gemm/checks.hpp"
-#include "peer/ranks_on_gpus.hpp"
+#include "peer/ranks_with_products.hpp"
 
 namespace tmap::testing::products {
 namespace {
@@ -32,16 +29,13 @@ using byte_list = std::vector<unsigned char>;
 constexpr std::uint64_t result_bytes = 8 << 20;
 constexpr unsigned char canary = 0x5a;
 
-class products_into_windows : public ranks_on_gpus {
+class products_into_windows : public ranks_with_products {
  protected:
-  products_into_windows() : ranks_on_gpus(result_bytes) {}
+  products_into_windows() : ranks_with_products(result_bytes) {}
 
   void SetUp() override {
-    ranks_on_gpus::SetUp();
+    ranks_with_products::SetUp();
     if (IsSkipped() || HasFatalFailure()) return;
-    static_cast<void>(on(0));
-    const auto limits = query_device_limits();
-    if (!limits || !gemm::check_gpu(*limits, kernels::has_gemm_kernels())) GTEST_SKIP() << "no GPU with products";
     windows_.assign(count(), byte_list(result_bytes, canary));
   }
 
