@@ -51,15 +51,18 @@ struct preparing_block : ranking_block {
   struct shared_words {
     block_header header;
     std::uint32_t arrived;  ///< records
-    std::uint32_t late;     ///< a rank whose records did not come
+    bool are_taken;
+    std::uint32_t late;  ///< a rank whose records did not come
   };
   shared_words& common;
 
-  __device__ void set_arrived(std::uint32_t records) const {
+  __device__ void set_arrived(std::uint32_t records, bool are_taken) const {
     common.arrived = records;
+    common.are_taken = are_taken;
     common.late = peer::no_rank;
   }
   __device__ std::uint32_t arrived() const { return common.arrived; }
+  __device__ bool are_taken() const { return common.are_taken; }
   __device__ void set_late(std::uint32_t rank) const { common.late = rank; }
   __device__ std::uint32_t late() const { return common.late; }
   __device__ void set_expert(std::uint32_t choice, std::uint32_t expert) const {

@@ -116,24 +116,6 @@ template <class Link>
   return begin_call(link, work.records, call, deadline, no_moves{});
 }
 
-/// Fetches packets of records that came with the announcement, or pulls them where they lie.
-template <class Link>
-struct record_packets {
-  coming_packets<Link> coming;
-  const record_taker<Link>& to;
-  bool are_eager;
-  std::uint64_t offset;  ///< in the window of the source
-
-  [[nodiscard]] TMAP_HOST_DEVICE bool fetch(std::uint32_t i, std::uint32_t step, std::uint32_t count,
-                                            packet (&found)[packets_at_once]) const {
-    if (are_eager) return coming.fetch(i, step, count, found);
-    for (std::uint32_t j = 0; j < packets_at_once; ++j) {
-      if (j < count) found[j] = to.pull(offset, i + j * step);
-    }
-    return true;
-  }
-};
-
 /// Is raised by each of the other blocks that has taken its records.
 inline constexpr worker_signal taken_records{offsetof(window_header, records_raised),
                                              offsetof(window_header, records_expected)};
@@ -147,8 +129,9 @@ TMAP_HOST_DEVICE void await_taken(Link& link, const preparation& work, moved_cal
   if (met.status != peer_status::ok) records.verdict = met;
 }
 
-/// Takes a thread's share of the experts of the records that came, as the other blocks take whole
-/// records: `use(choice, expert)` gets each. Returns a rank whose records did not come.
+/// Takes a thread's share of the experts of records that came with their announcements, as the other
+/// blocks take whole records: `use(choice, expert)` gets each. Returns a rank whose records did not
+/// come.
 template <class Link, class Use>
 [[nodiscard]] TMAP_HOST_DEVICE std::uint32_t take_experts(Link& link, const preparation& work, std::uint32_t call,
                                                           std::uint64_t deadline, const worker& mine, const Use& use) {
@@ -156,30 +139,36 @@ template <class Link, class Use>
   const announcements<Link> announced(link, work.records);
   const std::uint32_t of_record = packets_of(record_words(work.at.k, work.at.scales));
   const std::uint32_t parts = packets_of(record::experts + work.at.k) - first_part;  // that have experts
-  std::uint32_t first = 0, late = no_rank;
+  std::uint32_t first = 0;
   TMAP_KEEP_ROLLED
-  for (std::uint32_t source = 0; source < link.ranks() && late == no_rank; ++source) {
+  for (std::uint32_t source = 0; source < link.ranks(); ++source) {
     const std::uint32_t records = announced.total(source, link.rank());
-    const record_taker<Link> taker(link, work.at, source, first);
-    const record_packets<Link> packets{
-        {link, source, call, deadline}, taker, announced.is_eager(source), announced.begin_at(source)};
+    const coming_packets<Link> coming{link, source, call, deadline};
     TMAP_KEEP_ROLLED
     for (auto i = static_cast<std::uint32_t>(mine.number); i < records * parts;
          i += static_cast<std::uint32_t>(mine.count)) {
       const std::uint32_t number = i / parts, part = first_part + i - number * parts;
       packet found[packets_at_once];
-      if (!packets.fetch(number * of_record + part, 0, 1, found)) {
-        late = source;
-        break;
-      }
+      if (!coming.fetch(number * of_record + part, 0, 1, found)) return source;
       for (std::uint32_t word = 0; word < packet_words; ++word) {
-        const std::uint32_t j = part * packet_words + word - record::experts, expert = found[0].words[word];
-        if (j < work.at.k) use((first + number) * work.at.k + j, expert < work.at.experts ? expert : none);
+        const std::uint32_t j = part * packet_words + word - record::experts;
+        if (j < work.at.k) use((first + number) * work.at.k + j, found[0].words[word]);
       }
     }
     first += records;
   }
-  return late;
+  return no_rank;
+}
+
+/// Reads a thread's share of the experts of so many records that the other blocks have taken.
+template <class Link, class Use>
+TMAP_HOST_DEVICE void read_experts(Link& link, const expert_arrays& at, std::uint32_t records, const worker& mine,
+                                   const Use& use) {
+  share(mine, records * at.k, [&](std::uint64_t i) {
+    const auto choice = static_cast<std::uint32_t>(i), record = choice / at.k;
+    const std::uint32_t word = record::experts + choice - record * at.k;
+    use(choice, link.load(link.rank(), record_word(at, at.arriving, record, word)));
+  });
 }
 
 /// Returns how many records came, and writes it for later kernels.
@@ -192,12 +181,28 @@ TMAP_HOST_DEVICE std::uint32_t count_records(Link& link, const preparation& work
   return total;
 }
 
+/// Returns whether the sort waits for the other blocks to take the records: it needs all of their
+/// words, or some lie at other ranks. To read those again would take longer than to wait.
+template <class Link>
+[[nodiscard]] TMAP_HOST_DEVICE bool sorts_taken(Link& link, const preparation& work, const moved_call& records) {
+  if (records.verdict.status != peer_status::ok) return false;
+  return work.sorts_weights || announcements<Link>(link, work.records).are_moved_here();
+}
+
+/// Announces the fetch of rows, if the records come.
+template <class Link>
+TMAP_HOST_DEVICE void announce_rows(Link& link, const preparation& work, const moved_call& records) {
+  if (records.verdict.status != peer_status::ok) return;
+  announce_early(link, work.rows.call, records.call + 1);
+  write_out_splits(link, work.records, {0, 1});
+}
+
 /// Ends the exchange of records, which are sorted. `late` is a rank whose records did not come.
 template <class Link>
-TMAP_HOST_DEVICE void end_records(Link& link, const preparation& work, moved_call& records, std::uint32_t late,
-                                  std::uint64_t deadline) {
+TMAP_HOST_DEVICE void end_records(Link& link, const preparation& work, moved_call& records, bool are_taken,
+                                  std::uint32_t late, std::uint64_t deadline) {
   if (late != no_rank) records.verdict = end_taking(link, late);
-  if (!work.sorts_weights) await_taken(link, work, records, deadline);
+  if (!are_taken) await_taken(link, work, records, deadline);
   report(link, records.verdict);
   if (records.is_counted()) give_credits(link);
 }
@@ -215,31 +220,32 @@ TMAP_HOST_DEVICE void end_dispatch(Link& link, const preparation& work, const mo
   link.store(link.rank(), steps, link.load(link.rank(), steps) + 1);
 }
 
-/// Takes the experts of the records by all warps but the first. That one announces the fetch of
-/// rows meanwhile.
+/// Lets the block know the experts of the records. If these were not taken before, the first warp
+/// announces the fetch of rows meanwhile.
 template <class Link, class Block>
 TMAP_HOST_DEVICE void learn_experts(Link& link, const preparation& work, const moved_call& records,
                                     const word_worker& mine, Block& block, std::uint64_t deadline) {
-  const std::uint32_t call = link.load(link.rank(), offsetof(window_header, exchanges)) + 1;
+  const auto set = [&](std::uint32_t choice, std::uint32_t expert) {
+    block.set_expert(choice, expert < work.at.experts ? expert : none);
+  };
+  if (block.are_taken()) return read_experts(link, work.at, block.arrived(), mine.thread(), set);
   if (mine.warp.number != 0) {
     if (block.arrived() == 0) return;
+    const std::uint32_t call = link.load(link.rank(), offsetof(window_header, exchanges)) + 1;
     const word_worker taker{{mine.warp.number - 1, mine.warp.count - 1}, mine.lane};
-    const std::uint32_t late =
-        take_experts(link, work, call, deadline, taker.thread(),
-                     [&](std::uint32_t choice, std::uint32_t expert) { block.set_expert(choice, expert); });
+    const std::uint32_t late = take_experts(link, work, call, deadline, taker.thread(), set);
     if (late != no_rank) block.set_late(late);
-  } else if (mine.lane.number == 0 && records.verdict.status == peer_status::ok) {
-    announce_early(link, work.rows.call, call + 1);
-    write_out_splits(link, work.records, {0, 1});
+  } else if (mine.lane.number == 0) {
+    announce_rows(link, work, records);
   }
 }
 
 /// Runs the first block of a dispatch. It announces the records, sorts those that came, and waits
 /// for the other blocks. All threads of the block call it. `block` sorts by all of its threads:
 /// `by_rank` those choices that begin a record, and then `are_pulled` returns whether some are not
-/// eager. The first thread's `set_arrived` lets all threads know how many records came. They
-/// `set_expert` of each choice of these, or `set_late` if they did not come. Then it sorts
-/// `by_expert`, as `moe::route` does.
+/// eager. The first thread's `set_arrived` lets all threads know how many records came, and whether
+/// they `are_taken`. All `set_expert` of each choice of these, or `set_late` if they did not come.
+/// Then it sorts `by_expert`, as `moe::route` does.
 template <class Link, class Block>
 TMAP_HOST_DEVICE void prepare(Link& link, const preparation& work, const word_worker& mine, Block& block,
                               std::uint64_t deadline) {
@@ -251,8 +257,12 @@ TMAP_HOST_DEVICE void prepare(Link& link, const preparation& work, const word_wo
   link.sync();
   if (leads) {
     records = announce_records(link, work, block.are_pulled(), deadline);
-    if (work.sorts_weights) await_taken(link, work, records, deadline);
-    block.set_arrived(count_records(link, work, records));
+    const bool are_taken = sorts_taken(link, work, records);
+    if (are_taken) {
+      announce_rows(link, work, records);
+      await_taken(link, work, records, deadline);
+    }
+    block.set_arrived(count_records(link, work, records), are_taken);
   }
   link.sync();
   learn_experts(link, work, records, mine, block, deadline);
@@ -261,7 +271,7 @@ TMAP_HOST_DEVICE void prepare(Link& link, const preparation& work, const word_wo
   link.sync();
   if (leads) {
     link.raise_here(offsetof(window_header, steps_raised), 1);  // the places are known
-    end_records(link, work, records, block.late(), deadline);
+    end_records(link, work, records, block.are_taken(), block.late(), deadline);
   }
   link.sync();  // all threads know the records that other blocks have taken
   write_ways_home(link, work.at, mine);

@@ -44,6 +44,24 @@ TMAP_HOST_DEVICE constexpr std::uint32_t record_part_bytes(std::uint32_t records
   return bulk_bytes(words * static_cast<std::uint32_t>(word_bytes)) + 2 * bulk_unit;
 }
 
+/// Fetches packets of records that came with the announcement, or pulls them where they lie.
+template <class Link>
+struct record_packets {
+  coming_packets<Link> coming;
+  const record_taker<Link>& to;
+  bool are_eager;
+  std::uint64_t offset;  ///< in the window of the source
+
+  [[nodiscard]] TMAP_HOST_DEVICE bool fetch(std::uint32_t i, std::uint32_t step, std::uint32_t count,
+                                            packet (&found)[packets_at_once]) const {
+    if (are_eager) return coming.fetch(i, step, count, found);
+    for (std::uint32_t j = 0; j < packets_at_once; ++j) {
+      if (j < count) found[j] = to.pull(offset, i + j * step);
+    }
+    return true;
+  }
+};
+
 /// Returns the records that a block takes, of all that were announced.
 template <class Link>
 [[nodiscard]] TMAP_HOST_DEVICE record_share arriving_share(Link& link, const exchange_request& records) {

@@ -28,8 +28,8 @@ using kernels::peer::fetch_request;
 
 inline constexpr std::uint64_t experts_deadline = 100;
 // In shared memory, after stages and lists.
-inline constexpr std::uint32_t ready_at = 1 << 16, arrived_at = ready_at + 4, late_at = ready_at + 8,
-                               experts_at = ready_at + 12;
+inline constexpr std::uint32_t ready_at = 1 << 16, arrived_at = ready_at + 4, taken_at = ready_at + 8,
+                               late_at = ready_at + 12, experts_at = ready_at + 16;
 inline constexpr std::uint32_t awaiting_thread = ~0u;  ///< of a rank: waits for rows
 inline constexpr std::uint32_t dispatched_shape = 7;
 inline constexpr std::uint32_t most_sorted = 8;  ///< ranks, and experts of a rank
@@ -357,11 +357,13 @@ class experts_body {
       }
       return pulled;
     }
-    void set_arrived(std::uint32_t records) const {
+    void set_arrived(std::uint32_t records, bool are_taken) const {
       link.store_shared(arrived_at, records);
+      link.store_shared(taken_at, are_taken ? 1 : 0);
       link.store_shared(late_at, kernels::peer::no_rank);
     }
     std::uint32_t arrived() const { return link.load_shared(arrived_at); }
+    bool are_taken() const { return link.load_shared(taken_at) != 0; }
     void set_late(std::uint32_t rank) const { link.store_shared(late_at, rank); }
     std::uint32_t late() const { return link.load_shared(late_at); }
     void set_expert(std::uint32_t choice, std::uint32_t expert) const {
