@@ -73,11 +73,13 @@ class stored_parts {
   /// Ends a warp's share. One lane calls it.
   __device__ void leave() { counter(senders_).fetch_sub(1, cuda::memory_order_release); }
 
-  /// Counts all parts, by a warp: lane w those of warp w.
-  __device__ void count(const device::peer_link& link, const peer::sum_place& place) {
+  /// Counts all parts, by a warp: lane w those of warp w. If they `are_few`, which `kept` has room
+  /// for, it counts them together: the last ones need not wait for the fence of the first.
+  __device__ void count(const device::peer_link& link, const peer::sum_place& place, bool are_few) {
     TMAP_KEEP_ROLLED
     for (;;) {
       const bool is_over = have_left();
+      if (are_few && !is_over) continue;
       std::uint64_t found[kept];
       if (take(found)) {
         count_found(link, place, found);
@@ -141,6 +143,9 @@ class sum_sender {
         first_dealt_(2 * warps_),
         parts_(records_.turns(), work.request.place.units(), warps_) {}
 
+  /// Returns whether each warp has one part at most.
+  __device__ bool are_few() const { return parts_.count() <= warps_; }
+
   __device__ void run() {
     std::uint32_t part = blockIdx.x * sending_warps + warp_of_thread(), next = part + warps_, sent = 0;
     sum_of_record now = load(part);
@@ -199,10 +204,11 @@ template <class Element>
 __device__ void send_sums(const device::peer_link& link, const peer_memory_ref& window, const combine_work& work) {
   __shared__ stored_parts stored;
   stored.init();
+  sum_sender<Element> sender(link, window, work, stored);
   if (warp_of_thread() == sending_warps) {
-    stored.count(link, work.request.place);
+    stored.count(link, work.request.place, sender.are_few());
   } else {
-    sum_sender<Element>(link, window, work, stored).run();
+    sender.run();
   }
 }
 
