@@ -137,8 +137,8 @@ struct run {
   /// *window*: `workspace_bytes`, the same for a dispatch and its combine, which finds there what
   /// the dispatch knew. One workspace serves one dispatch at a time.
   workspace scratch{};
-  /// Blocks of the kernels that move rows, at most 64. Each takes a whole multiprocessor. With few
-  /// tokens there is one more.
+  /// Blocks of the kernels that move rows, fewer than the GPU has multiprocessors. Each takes a
+  /// whole one. With few tokens there is one more block.
   std::uint32_t blocks{16};
   std::chrono::milliseconds patience{default_peer_patience};  ///< of each of a call's kernels
 };

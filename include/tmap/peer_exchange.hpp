@@ -55,7 +55,8 @@ struct exchange_problem {
 
 struct exchange_run {
   cuda::stream_ref stream;
-  std::uint32_t blocks{16};  ///< of the kernel, at most 64; each takes a whole multiprocessor
+  /// Blocks of the kernel, fewer than the GPU has multiprocessors. Each takes a whole one.
+  std::uint32_t blocks{16};
   std::chrono::milliseconds patience{default_peer_patience};
 };
 

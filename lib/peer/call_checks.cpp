@@ -31,8 +31,9 @@ void check_patience(arguments& given, std::chrono::milliseconds patience, const 
 }
 
 void check_blocks(arguments& given, std::uint32_t blocks, const argument& name) {
-  constexpr std::uint32_t most_blocks = 64;
-  given.range(blocks, 1, most_blocks, name);
+  given.at_least(blocks, 1, name);
+  const result<std::uint32_t> multiprocessors = multiprocessor_count();
+  if (multiprocessors) given.at_most(blocks, *multiprocessors - 1, name);  // without a GPU a later step fails
 }
 
 bool overlap(const extent& a, const extent& b) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs dispatches to experts and combines, and compares every byte with the order by expert and the
 // sums by definition. Virtual ranks and two GPUs run the same tests.
+#include "lib/encode/device.hpp"
 #include "peer/experts_fixture.hpp"
 
 namespace tmap::testing {
@@ -95,12 +96,30 @@ TEST_P(experts_on_gpus, as_many_choices_as_one_block_sorts) {
   sizes_.row_bytes = 16;
   sizes_.k = 8;
   tokens_ = {expert_parallel::most_prepared_choices / sizes_.k / count()};
-  prepare();
-  run_calls(2);
+  for (const bool wanted : {false, true}) {
+    SCOPED_TRACE(wanted);
+    wants_weights_ = wanted;
+    prepare();
+    run_calls(2);
+  }
   sizes_.arrivals = sizes_.rows = 0;
   ++tokens_[0];
   prepare();
   run_calls(2);
+}
+
+TEST_P(experts_on_gpus, blocks_may_fill_the_gpu_and_no_more) {
+  const result<std::uint32_t> multiprocessors = multiprocessor_count();
+  TMAP_ASSERT_OK(multiprocessors);
+  prepare();
+  blocks_ = *multiprocessors;
+  const auto refused = dispatch_async(on(0).window, dispatched(0), run_of(0));
+  ASSERT_FALSE(refused.has_value());
+  EXPECT_EQ(refused.error().code, status::invalid_argument);
+  EXPECT_EQ(refused.error().argument.view(), "run.blocks");
+  const auto sharing = static_cast<std::uint32_t>(std::ranges::count(GetParam().gpus, GetParam().gpus[0]));
+  blocks_ = *multiprocessors / sharing - 1;  // one more block prepares the dispatch
+  run_calls(3);
 }
 
 TEST_P(experts_on_gpus, a_graph_that_returns_rows_is_replayed) {
