@@ -142,20 +142,51 @@ class places {
   std::uint64_t before_{0};
 };
 
+/// Waits for the slots of the ranks from `begin` to `end`. Returns whether they came by the
+/// deadline and before the group broke.
+template <class Link>
+[[nodiscard]] TMAP_HOST_DEVICE bool take_slots(Link& link, std::uint32_t call, std::uint32_t begin, std::uint32_t end,
+                                               std::uint64_t deadline) {
+  if (begin == end) return true;
+  return link.take(slot_at(link.ranks(), call, begin), (end - begin) * slot_packets(link.ranks()), tag_of(call),
+                   taken_slot(link.ranks(), begin), deadline, offsetof(window_header, broken));
+}
+
+/// Returns whether the slot of a rank is there.
+template <class Link>
+[[nodiscard]] TMAP_HOST_DEVICE bool has_slot(Link& link, std::uint32_t call, std::uint32_t source) {
+  bool is_there = true;
+  TMAP_KEEP_ROLLED
+  for (std::uint32_t i = 0; i < slot_packets(link.ranks()); ++i) {
+    const std::uint64_t at = slot_at(link.ranks(), call, source) + i * sizeof(packet) + offsetof(packet, tag);
+    is_there &= link.load(link.rank(), at) == tag_of(call);
+  }
+  return is_there;
+}
+
+/// Returns a rank whose slot is not there. If those of all others have come since, that is this
+/// one.
+template <class Link>
+[[nodiscard]] TMAP_HOST_DEVICE std::uint32_t late_rank(Link& link, std::uint32_t call) {
+  std::uint32_t i = 0;
+  TMAP_KEEP_ROLLED
+  while (i + 1 < link.ranks() && has_slot(link, call, rank_in_turn(link, i))) ++i;
+  return rank_in_turn(link, i);
+}
+
 /// Waits for the announcements of all ranks to call number `call`.
 template <class Link>
 [[nodiscard]] TMAP_HOST_DEVICE peer_verdict await_announcements(Link& link, const exchange_request& request,
                                                                 std::uint32_t call, std::uint64_t deadline) {
+  const std::uint32_t ranks = link.ranks(), me = link.rank();
+  // The block that announced itself has its own packets.
+  const bool has_own = request.block == 0 && !request.is_announced;
+  const bool have_come = take_slots(link, call, 0, has_own ? me : ranks, deadline) &&
+                         (!has_own || take_slots(link, call, me + 1, ranks, deadline));
+  if (!have_come) return give_up_waiting(link, late_rank(link, call), protocol_step::announcement);
   const announcements<Link> announced(link, request);
   TMAP_KEEP_ROLLED
-  for (std::uint32_t i = 0; i < link.ranks(); ++i) {
-    const std::uint32_t source = rank_in_turn(link, i);
-    // The block that announced itself has its own packets, which are the last ones.
-    if (source == link.rank() && request.block == 0 && !request.is_announced) break;
-    if (!link.take(slot_at(link.ranks(), call, source), slot_packets(link.ranks()), tag_of(call),
-                   taken_slot(link.ranks(), source), deadline, offsetof(window_header, broken))) {
-      return give_up_waiting(link, source, protocol_step::announcement);
-    }
+  for (std::uint32_t source = 0; source < ranks; ++source) {
     if (announced.word(source, slot::shape) != shape_of(request)) {
       return give_up(link, {peer_status::mismatch, source, protocol_step::announcement});
     }

@@ -105,9 +105,8 @@ struct no_moves : lone_moves {
 /// Announces the records, and hears those of all ranks. If some `are_pulled`, it first waits until
 /// the other blocks have written them.
 template <class Link>
-[[nodiscard]] TMAP_HOST_DEVICE moved_call announce_records(Link& link, const preparation& work, bool are_pulled,
-                                                           std::uint64_t deadline) {
-  const std::uint32_t call = link.load(link.rank(), offsetof(window_header, exchanges)) + 1;
+[[nodiscard]] TMAP_HOST_DEVICE moved_call announce_records(Link& link, const preparation& work, std::uint32_t call,
+                                                           bool are_pulled, std::uint64_t deadline) {
   if (are_pulled) {
     const std::uint32_t before = link.load(link.rank(), offsetof(window_header, workers_expected));
     const peer_verdict written = await_workers(link, work.records, workers, before, deadline);
@@ -129,8 +128,8 @@ TMAP_HOST_DEVICE void await_taken(Link& link, const preparation& work, moved_cal
   if (met.status != peer_status::ok) records.verdict = met;
 }
 
-/// Takes a thread's share of the experts of records that came with their announcements, as the other
-/// blocks take whole records: `use(choice, expert)` gets each. Returns a rank whose records did not
+/// Takes a thread's share of the experts of records that came with their announcements. The other
+/// blocks take whole records. `use(choice, expert)` gets each. Returns a rank whose records did not
 /// come.
 template <class Link, class Use>
 [[nodiscard]] TMAP_HOST_DEVICE std::uint32_t take_experts(Link& link, const preparation& work, std::uint32_t call,
@@ -231,9 +230,8 @@ TMAP_HOST_DEVICE void learn_experts(Link& link, const preparation& work, const m
   if (block.are_taken()) return read_experts(link, work.at, block.arrived(), mine.thread(), set);
   if (mine.warp.number != 0) {
     if (block.arrived() == 0) return;
-    const std::uint32_t call = link.load(link.rank(), offsetof(window_header, exchanges)) + 1;
     const word_worker taker{{mine.warp.number - 1, mine.warp.count - 1}, mine.lane};
-    const std::uint32_t late = take_experts(link, work, call, deadline, taker.thread(), set);
+    const std::uint32_t late = take_experts(link, work, records.call, deadline, taker.thread(), set);
     if (late != no_rank) block.set_late(late);
   } else if (mine.lane.number == 0) {
     announce_rows(link, work, records);
@@ -251,12 +249,13 @@ TMAP_HOST_DEVICE void prepare(Link& link, const preparation& work, const word_wo
                               std::uint64_t deadline) {
   const bool leads = mine.thread().number == 0;
   moved_call records{};
+  records.call = link.load(link.rank(), offsetof(window_header, exchanges)) + 1;
   block.by_rank([&](std::uint32_t choice) { return rank_of_choice(link, work.at, work.given, choice); });
   // Others may read records and packets of the call before until all have their credits.
   if (leads) static_cast<void>(report(link, await_credits(link, deadline)));
   link.sync();
   if (leads) {
-    records = announce_records(link, work, block.are_pulled(), deadline);
+    records = announce_records(link, work, records.call, block.are_pulled(), deadline);
     const bool are_taken = sorts_taken(link, work, records);
     if (are_taken) {
       announce_rows(link, work, records);

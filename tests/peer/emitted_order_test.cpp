@@ -114,8 +114,8 @@ TEST(emitted_order, packets_of_a_thread_are_single_accesses_without_a_fence) {
 }
 
 TEST(emitted_order, packets_are_acquired_before_their_words_are_loaded) {
-  EXPECT_TRUE(has_in_order(ptx_of("take_then_load"),
-                           {"ld.relaxed.sys.global.b128", "ld.acquire.sys.global.b128", "ld.global.u32"}));
+  EXPECT_TRUE(
+      has_in_order(ptx_of("take_then_load"), {"ld.relaxed.sys.global.b128", "fence.acquire.sys;", "ld.global.u32"}));
   EXPECT_TRUE(runs_in_order("take_then_load", {is_l1_invalidate, is_weak_load}));
 }
 

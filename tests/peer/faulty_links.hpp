@@ -105,6 +105,16 @@ struct take_relaxed : faulty_link {
   }
 };
 
+/// Acquires the first one of the packets that it takes.
+struct acquires_the_first_packet : faulty_link {
+  using faulty_link::faulty_link;
+  [[nodiscard]] bool take(std::uint64_t first, std::uint32_t packets, std::uint32_t tag, std::uint32_t to,
+                          std::uint64_t deadline, std::uint64_t unless = no_word) {
+    return take_packets({at(rank(), first), packets, tag, deadline, optional_at(unless)}, to, false) &&
+           take_packets({at(rank(), first), 1, tag, deadline, optional_at(unless)}, to, true);
+  }
+};
+
 struct wait_relaxed : take_relaxed {
   using take_relaxed::take_relaxed;
   [[nodiscard]] bool wait(std::uint64_t signal, std::uint32_t value, std::uint64_t deadline,

@@ -127,6 +127,9 @@ TEST(protocol_experts_faults, a_missing_barrier_of_another_block_is_seen) {
   few.fetching_threads = 3;
   expect_failure_at_random(experts_program<without_sync>(few), "");
 }
+TEST(protocol_experts_faults, packets_of_which_the_first_alone_is_acquired_are_seen) {
+  expect_failure_at_random(experts_program<acquires_the_first_packet>(three_threads()), "row is right");
+}
 /// Records that other blocks pull, and not those that come as packets.
 TEST(protocol_experts_faults, records_announced_before_they_are_written_are_seen) {
   experts_case pulled = three_threads();

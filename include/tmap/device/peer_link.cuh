@@ -137,13 +137,24 @@ class peer_link {
       if (found.w == tag) taken_[to + i] = {{found.x, found.y, found.z}, found.w};
       return found.w == tag;
     };
-    const auto look = [&](bool acquires) {
-      bool all = true;  // the acquire comes last: it holds up later loads
-#pragma unroll 2
-      for (std::uint32_t i = 1; i < packets; ++i) all &= has_come(i, ptx::ld_relaxed_sys(sent + i));
-      return all & has_come(0, acquires ? ptx::ld_acquire_sys(sent) : ptx::ld_relaxed_sys(sent));
+    constexpr std::uint32_t packets_at_once = 3;  // with more, a dispatch of few tokens lacks registers
+    const auto look = [&] {
+      bool all = true;
+      TMAP_KEEP_ROLLED
+      for (std::uint32_t i = 0; i < packets; i += packets_at_once) {
+        uint4 found[packets_at_once];
+#pragma unroll
+        for (std::uint32_t j = 0; j < packets_at_once; ++j) {
+          if (i + j < packets) found[j] = ptx::ld_relaxed_sys(sent + i + j);
+        }
+#pragma unroll
+        for (std::uint32_t j = 0; j < packets_at_once; ++j) {
+          if (i + j < packets) all &= has_come(i + j, found[j]);
+        }
+      }
+      return all;
     };
-    return detail::poll(look, deadline, unless == no_word ? nullptr : word(rank(), unless));
+    return detail::poll_and_acquire(look, deadline, unless == no_word ? nullptr : word(rank(), unless));
   }
   /// Waits for packets with a tag in the own window, or until the word `unless` of it is not zero.
   /// There are `count` of them, one at least, `step` packets from one to the next. This thread

@@ -72,6 +72,15 @@ template <class Look>
   }
 }
 
+/// Does the same, and then acquires what was announced to the relaxed loads of `look`: one fence
+/// serves all of them, and none of them holds up the next one.
+template <class Look>
+[[nodiscard]] __device__ bool poll_and_acquire(const Look& look, std::uint64_t deadline, const std::uint32_t* ended) {
+  const bool has_come = poll_relaxed(look, deadline, ended);
+  cuda::ptx::fence(cuda::ptx::sem_acquire, cuda::ptx::scope_sys);
+  return has_come;
+}
+
 /// Looks until `look` returns true, and returns true. Returns false at the deadline, or once the
 /// word `ended` is not zero, if there is one. `look(true)` looks by an acquire, and one such look
 /// has returned true in the end. The first looks acquire, so what comes soon is not read again.

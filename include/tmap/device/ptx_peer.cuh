@@ -64,18 +64,6 @@ __device__ inline uint2 ld_relaxed_sys(const uint2* global) {
   return value;
 }
 
-// ld.acquire.sys.global.b128 d, [a];                              PTX ISA 9.7.9.8, sm_70
-__device__ inline uint4 ld_acquire_sys(const uint4* global) {
-  uint4 value;
-  asm volatile(
-      "{\n\t.reg .b128 all;\n\t.reg .b64 low, high;\n\tld.acquire.sys.global.b128 all, [%4];\n\t"
-      "mov.b128 {low, high}, all;\n\tmov.b64 {%0, %1}, low;\n\tmov.b64 {%2, %3}, high;\n\t}"
-      : "=r"(value.x), "=r"(value.y), "=r"(value.z), "=r"(value.w)
-      : "l"(__cvta_generic_to_global(global))
-      : "memory");
-  return value;
-}
-
 // red.relaxed.sys.global.add.u32 [a], b;                          PTX ISA 9.7.13.7, sm_60
 __device__ inline void red_add_relaxed_sys(std::uint32_t* global, std::uint32_t by) {
   asm volatile("red.relaxed.sys.global.add.u32 [%0], %1;"

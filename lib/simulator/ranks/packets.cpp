@@ -57,9 +57,9 @@ bool machine::misses_one(std::uint32_t me, const std::vector<location>& words, s
   return misses;
 }
 
-/// Polls by ld.relaxed.sys.b128 until all packets have the tag. An acquire reads the first one by
-/// ld.acquire.sys.b128 (8.8). All packets carry the same view. If a packet is overwritten before a
-/// look at it, the thread may miss it for ever.
+/// Polls by ld.relaxed.sys.b128 until all packets have the tag. An acquire is a fence.acquire.sys
+/// after that (8.8, 9.7.13.4): it joins the views that the packets carry. If a packet is
+/// overwritten before a look at it, the thread may miss it for ever.
 std::vector<std::uint32_t> machine::poll_packets(std::uint32_t me, const awaited_packets& given, bool is_acquire) {
   const std::vector<location> words = words_of(given);
   const location off = memory_.at(given.unless.value_or(given.first));
@@ -78,11 +78,13 @@ std::vector<std::uint32_t> machine::poll_packets(std::uint32_t me, const awaited
   note(me, is_vain ? "waited in vain for packets" : "took packets", given.first, given.tag);
   if (is_vain) return {};
   std::vector<std::uint32_t> found;
-  for (const location at : words) found.push_back(memory_.writes(at)[find_tagged(me, at, given.tag)].value);
-  if (is_acquire) {
-    const view released = memory_.writes(words.front())[find_tagged(me, words.front(), given.tag)].released;
-    threads_[me].generic.join(released);
+  view released{};
+  for (const location at : words) {
+    const write& taken = memory_.writes(at)[find_tagged(me, at, given.tag)];
+    found.push_back(taken.value);
+    released.join(taken.released);
   }
+  if (is_acquire) threads_[me].generic.join(released);
   return found;
 }
 
