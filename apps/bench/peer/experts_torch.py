@@ -8,7 +8,7 @@ import two_processes
 
 CASES = ((4096, 4096, 16, 1), (4096, 4096, 16, 2), (128, 7168, 16, 8), (128, 7168, 256, 8),
          (8192, 7168, 256, 8))  # tokens of each rank, width, experts of both, k
-BLOCKS = (16, 32, 64)
+BLOCKS = (16, 32, 64, 128)
 COLUMNS = ("tokens of each rank", "width", "experts", "k", "blocks", "MB to the other rank", "MB home",
            "dispatch (GB/s)", "combine (GB/s)", "PyTorch's dispatch", "PyTorch's combine", "PyTorch / tmap")
 
