@@ -242,7 +242,31 @@ def python_gpu(name):
     return bars(name, "The GPU's part of grouped products", "µs", rows, ("tmap", "PyTorch"))
 
 
+def exchanges(name):
+    columns = ("tmap", "NCCL, send and receive", "NCCL, ncclAlltoAll")
+    rows = picked(
+        table("peers.md", "bytes each way", *columns),
+        lambda row: f"{row['bytes each way']} bytes",
+        columns,
+        lambda row: "us" in row["tmap"],
+    )
+    return bars(name, "Exchanges between two GPUs", "µs", rows, columns)
+
+
+def expert_calls(name):
+    head = "tokens of each rank", "width", "experts", "choices"
+    rows, call = [], ""
+    for row in table("peers.md", *head, "64 blocks", "PyTorch"):
+        call = row[head[0]] if row[head[0]].isalpha() else call
+        if row["PyTorch"]:
+            sizes = f"{row[head[0]]} tokens of {row[head[1]]}, {row[head[2]]} experts, {row[head[3]]} choices"
+            rows.append((f"{call}, {sizes}", [figure(row[column]) for column in ("64 blocks", "PyTorch")]))
+    return bars(name, "Experts on two GPUs", "µs", rows, ("tmap, 64 blocks", "PyTorch"))
+
+
 CHARTS = {
+    "exchanges.svg": exchanges,
+    "expert_calls.svg": expert_calls,
     "encode_from_host.svg": encode_from_host,
     "encode_on_device.svg": encode_on_device,
     "ragged_copies.svg": ragged_copies,

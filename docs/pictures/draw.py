@@ -8,13 +8,14 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 from charts import CHARTS
 from concepts import DRAWINGS
+from ranks import RANKS
 
 FOLDER = Path(__file__).resolve().parent
 
 
 def main():
     stale = []
-    for name, draw in {**CHARTS, **DRAWINGS}.items():
+    for name, draw in {**CHARTS, **DRAWINGS, **RANKS}.items():
         made, path = draw(name), FOLDER / name
         if not path.is_file() or path.read_text() != made:
             stale.append(name)
