@@ -18,7 +18,7 @@ PROGRAMS = (("peer_torch.py", "--sizes", ("17", "0", "-4096", "4096,12288", "man
             ("layer_torch.py", "--inner", ("-8", "12")),
             ("layer_torch.py", "--experts", ("0", "17")),
             ("layer_torch.py", "--k", ("0", "33", "257")),
-            ("layer_torch.py", "--blocks", ("0", "65")),
+            ("layer_torch.py", "--blocks", ("0",)),
             ("layer_torch.py", "--seconds", ("0", "nan")),
             ("layer_torch.py", "--rounds", ("0", "1.5")),
             ("layer_torch.py", "--memory", ("cuda",)))
