@@ -259,7 +259,7 @@ def expert_calls(name):
     for row in table("peers.md", *head, "64 blocks", "PyTorch"):
         call = row[head[0]] if row[head[0]].isalpha() else call
         if row["PyTorch"]:
-            sizes = f"{row[head[0]]} tokens of {row[head[1]]}, {row[head[2]]} experts, {row[head[3]]} choices"
+            sizes = f"{row[head[0]]} tokens of {row[head[1]]} values, {row[head[3]]} of {row[head[2]]} experts"
             rows.append((f"{call}, {sizes}", [figure(row[column]) for column in ("64 blocks", "PyTorch")]))
     return bars(name, "Experts on two GPUs", "µs", rows, ("tmap, 64 blocks", "PyTorch"))
 
