@@ -31,9 +31,9 @@ void check_patience(arguments& given, std::chrono::milliseconds patience, const 
 }
 
 void check_blocks(arguments& given, std::uint32_t blocks, const argument& name) {
-  given.at_least(blocks, 1, name);
+  constexpr std::uint32_t most_multiprocessors = 144;  // of a Hopper GPU
   const result<std::uint32_t> multiprocessors = multiprocessor_count();
-  if (multiprocessors) given.at_most(blocks, *multiprocessors - 1, name);  // without a GPU a later step fails
+  given.range(blocks, 1, (multiprocessors ? *multiprocessors : most_multiprocessors) - 1, name);
 }
 
 bool overlap(const extent& a, const extent& b) {

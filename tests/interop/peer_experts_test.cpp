@@ -200,13 +200,13 @@ TEST_F(c_peer_experts, combines_are_refused_by_the_names_of_c) {
 }
 
 TEST_F(c_peer_experts, choices_of_a_run_belong_to_the_problem) {
-  EXPECT_EQ(refused_dispatch([](auto& p) { p.blocks = 65; }), "problem.blocks");
+  EXPECT_EQ(refused_dispatch([](auto& p) { p.blocks = 144; }), "problem.blocks");
   EXPECT_EQ(refused_dispatch([](auto& p) { p.patience_ms = days_of_patience; }), "problem.patience_ms");
   EXPECT_EQ(refused_dispatch([](auto& p) { p.workspace = nullptr; }), "problem.workspace");
   EXPECT_EQ(refused_dispatch([](auto& p) { p.workspace = unread<void>(at((2 << 20) + 16)); }), "problem.workspace");
   EXPECT_EQ(refused_dispatch([](auto& p) { p.workspace = unread<void>(at(0)); }), "problem.workspace");
   EXPECT_EQ(refused_dispatch([](auto& p) { p.workspace_bytes = 1 << 10; }), "problem.workspace_bytes");
-  EXPECT_EQ(refused_combine([](auto& p) { p.blocks = 65; }), "problem.blocks");
+  EXPECT_EQ(refused_combine([](auto& p) { p.blocks = 144; }), "problem.blocks");
   EXPECT_EQ(refused_combine([](auto& p) { p.patience_ms = days_of_patience; }), "problem.patience_ms");
   EXPECT_EQ(refused_combine([](auto& p) { p.workspace = nullptr; }), "problem.workspace");
   EXPECT_EQ(refused_combine([](auto& p) { p.workspace_bytes = 1 << 10; }), "problem.workspace_bytes");
@@ -228,7 +228,7 @@ TEST_F(c_peer_experts, a_window_ends_under_its_dispatches) {
   std::atomic<std::uint64_t> wrong{}, refusals{};
   tmap_peer_dispatch_problem there = dispatched();
   tmap_peer_combine_problem back = combined();
-  there.blocks = back.blocks = 65;
+  there.blocks = back.blocks = 144;
   std::vector<std::thread> threads;
   for (int n = 0; n < 4; ++n) {
     threads.emplace_back([&] {

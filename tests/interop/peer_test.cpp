@@ -236,7 +236,7 @@ TEST_F(c_peers, exchanges_are_refused_by_the_names_of_c) {
   EXPECT_EQ(refused_exchange([](auto& p) { p.out_splits = unread<std::uint32_t>(at(0)); }), "problem.out_splits");
   EXPECT_EQ(refused_exchange([](auto& p) { p.capacity = buffer_bytes; }), "problem.out");
   EXPECT_EQ(refused_exchange([](auto& p) { p.sent_rows = ~std::uint64_t{0}; }), "problem.sent_rows");
-  EXPECT_EQ(refused_exchange([](auto& p) { p.blocks = 65; }), "problem.blocks");
+  EXPECT_EQ(refused_exchange([](auto& p) { p.blocks = 144; }), "problem.blocks");
   EXPECT_EQ(refused_exchange([](auto& p) { p.patience_ms = a_day_and_more; }), "problem.patience_ms");
 }
 

@@ -172,8 +172,10 @@ TEST_F(exchange_refusals, what_is_written_overlaps_nothing) {
 }
 
 TEST_F(exchange_refusals, blocks_and_patience_have_bounds) {
-  run_.blocks = 0;
-  expect_problem_refused("run.blocks");
+  for (const std::uint32_t blocks : {0u, 144u}) {
+    run_.blocks = blocks;
+    expect_problem_refused("run.blocks");
+  }
   run_.blocks = 16;
   for (const milliseconds patience : {milliseconds{0}, milliseconds{-1}, milliseconds{86'400'001}}) {
     run_.patience = patience;

@@ -174,7 +174,7 @@ TEST_F(experts_refusals, results_that_others_pull_lie_in_the_window) {
 }
 
 TEST_F(experts_refusals, blocks_and_patience_of_a_run_have_bounds) {
-  run_.blocks = 0;
+  run_.blocks = 144;
   expect_dispatch_refused("run.blocks");
   run_.blocks = 16;
   run_.patience = std::chrono::milliseconds{0};
