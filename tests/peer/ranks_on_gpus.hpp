@@ -183,6 +183,17 @@ class ranks_on_gpus : public gpu_test, public ::testing::WithParamInterface<rank
     ASSERT_FALSE(ended.has_value()) << rank;
     EXPECT_EQ(ended.error().code, code) << rank << ": " << to_string(ended.error());
   }
+  /// Expects that one rank at least ends by a mismatch, and the others so, or because one did.
+  void expect_mismatch() const {
+    bool is_named = false;
+    for (std::uint32_t rank = 0; rank < count(); ++rank) {
+      const result<void> ended = outcome(rank);
+      ASSERT_FALSE(ended.has_value()) << rank;
+      is_named |= ended.error().code == status::peer_mismatch;
+      EXPECT_TRUE(ended.error().code == status::peer_mismatch || ended.error().code == status::group_broken);
+    }
+    EXPECT_TRUE(is_named);
+  }
 
  private:
   void make_ranks() {
