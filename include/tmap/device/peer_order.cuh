@@ -84,7 +84,9 @@ template <class Look>
 /// Looks until `look` returns true, and returns true. Returns false at the deadline, or once the
 /// word `ended` is not zero, if there is one. `look(true)` looks by an acquire, and one such look
 /// has returned true in the end. The first looks acquire, so what comes soon is not read again.
-/// Each acquire empties this multiprocessor's L1 cache, so a longer wait polls by relaxed loads.
+/// With `poll_and_acquire` combines, in which many warps wait, are slower
+/// (docs/measurements/peers.md). Each acquire empties this multiprocessor's L1 cache, so a longer
+/// wait polls by relaxed loads.
 template <class Look>
 [[nodiscard]] __device__ bool poll(const Look& look, std::uint64_t deadline, const std::uint32_t* ended) {
   constexpr std::uint32_t acquiring_looks = 16;
