@@ -32,12 +32,16 @@ __global__ void __launch_bounds__(peer::threads_with_crew)
     device::fence_barrier_init();
   }
   __syncthreads();
-  cudaGridDependencySynchronize();
-  if (threadIdx.x >= peer::leading_threads) return peer::crew_member(crew, window, given, staging, taken).serve();
-  if (threadIdx.x != 0) return;
   peer::exchange_request request = given;
   request.block = blockIdx.x;
   request.blocks = gridDim.x;
+  peer::crew_member member(crew, window.ranks, given.row_bytes);
+  cudaGridDependencySynchronize();
+  if (threadIdx.x >= peer::leading_threads) {
+    peer_link link(window, nullptr, nullptr, taken);
+    return member.serve(link, request, staging, patience);
+  }
+  if (threadIdx.x != 0) return;
   peer::crew_leader leader(crew);
   peer::crew_link link(window, staging, gets, leader, taken);
   static_cast<void>(peer::exchange(link, request, leader, link.now() + patience, next));

@@ -29,7 +29,10 @@ __global__ void __launch_bounds__(peer::threads_with_crew)
     device::fence_barrier_init();
   }
   __syncthreads();
-  if (threadIdx.x >= peer::leading_threads) return peer::crew_member(crew, window, given, staging, nullptr).serve();
+  if (threadIdx.x >= peer::leading_threads) {
+    const device::peer_link link(window);
+    return peer::crew_member(crew, window.ranks, given.row_bytes).store_pieces(link, staging);
+  }
   if (threadIdx.x != 0) return;
   peer::exchange_request request = given;
   request.block = blockIdx.x;

@@ -133,23 +133,75 @@ TMAP_HOST_DEVICE constexpr std::uint32_t pushed_units(const exchange_request& re
   return is_pushed ? static_cast<std::uint32_t>(units) : 0;
 }
 
+/// Returns whether others may push rows to where this rank has written before.
+TMAP_HOST_DEVICE constexpr bool may_be_pushed(const exchange_request& request) {
+  return pushed_units(request) != 0 && std::uint64_t{request.capacity} * request.row_bytes >= request.pushed_bytes;
+}
+
 /// Returns a number in which calls differ that do not belong together.
 TMAP_HOST_DEVICE constexpr std::uint32_t shape_of(const exchange_request& request) {
   const std::uint32_t sizes = (request.groups * 0x9E3779B1u ^ request.row_bytes) * 0x85EBCA77u;
   return (sizes + request.salt + request.pushed_bytes) * 0xC2B2AE3Du + static_cast<std::uint32_t>(request.kind);
 }
 
+/// Waits until a rank has pulled what this rank sent in `past` exchanges. Returns false at the
+/// deadline, or once the group is broken.
+template <class Link>
+[[nodiscard]] TMAP_HOST_DEVICE bool await_credit(Link& link, std::uint32_t peer, std::uint32_t past,
+                                                 std::uint64_t deadline) {
+  return await(link, word_at(offsetof(window_header, credited), peer), past, deadline);
+}
+
+/// Does the same for this worker's share of the other ranks.
+template <class Link>
+[[nodiscard]] TMAP_HOST_DEVICE bool have_credits(Link& link, std::uint32_t past, std::uint64_t deadline,
+                                                 const worker& mine) {
+  bool have = true;
+  share(mine, link.ranks() - 1, [&](std::uint64_t i) {
+    have &= await_credit(link, rank_in_turn(link, static_cast<std::uint32_t>(i)), past, deadline);
+  });
+  return have;
+}
+
+/// Looks at the credit of a worker's share early, so that the look waits together with other loads.
+/// It learns nothing else: who sends packets needs no more.
+template <class Link>
+class early_credit {
+ public:
+  TMAP_HOST_DEVICE early_credit(Link& link, const worker& mine)
+      : others_(link.ranks() - 1), mine_(mine), seen_(looks() ? look(link) : 0) {}
+  /// Returns whether the share has given its credits for `past` exchanges. It knows of one rank.
+  [[nodiscard]] TMAP_HOST_DEVICE bool has_come(std::uint32_t past) const {
+    return mine_.number >= others_ || (looks() && detail::peer::has_come(seen_, past));
+  }
+
+ private:
+  [[nodiscard]] TMAP_HOST_DEVICE bool looks() const { return mine_.number < others_ && mine_.count >= others_; }
+  [[nodiscard]] TMAP_HOST_DEVICE std::uint32_t look(Link& link) const {
+    const std::uint32_t peer = rank_in_turn(link, static_cast<std::uint32_t>(mine_.number));
+    return link.look(word_at(offsetof(window_header, credited), peer));
+  }
+
+  std::uint32_t others_;
+  worker mine_;
+  std::uint32_t seen_;
+};
+
+/// Ends a call that has not got the credits of all ranks for `past` exchanges. If they have come
+/// since, it names the last rank.
+template <class Link>
+[[nodiscard]] TMAP_HOST_DEVICE peer_verdict give_up_credits(Link& link, std::uint32_t past) {
+  std::uint32_t i = 0;
+  TMAP_KEEP_ROLLED
+  while (i + 2 < link.ranks() && await_credit(link, rank_in_turn(link, i), past, 0)) ++i;
+  return give_up_waiting(link, rank_in_turn(link, i), protocol_step::credit);
+}
+
 /// Waits until all ranks have pulled what this rank sent in `past` exchanges.
 template <class Link>
 [[nodiscard]] TMAP_HOST_DEVICE peer_verdict await_credits_of(Link& link, std::uint32_t past, std::uint64_t deadline) {
-  TMAP_KEEP_ROLLED
-  for (std::uint32_t i = 0; i + 1 < link.ranks(); ++i) {
-    const std::uint32_t peer = rank_in_turn(link, i);
-    if (!await(link, word_at(offsetof(window_header, credited), peer), past, deadline)) {
-      return give_up_waiting(link, peer, protocol_step::credit);
-    }
-  }
-  return {};
+  if (have_credits(link, past, deadline, {0, 1})) return {};
+  return give_up_credits(link, past);
 }
 
 /// Does the same for all earlier exchanges. This rank's rows may be overwritten only if the verdict
@@ -260,10 +312,10 @@ class slot_maker {
   std::uint32_t first_{0};  ///< byte of the slot that was written
 };
 
-/// Sends a slot to every rank, and eager rows: `moves.send` does.
-template <class Link, class Moves>
-[[nodiscard]] TMAP_HOST_DEVICE peer_verdict announce(Link& link, const exchange_request& request, const Moves& moves,
-                                                     std::uint32_t call, std::uint64_t deadline) {
+/// Sends a slot to every rank.
+template <class Link>
+[[nodiscard]] TMAP_HOST_DEVICE peer_verdict announce(Link& link, const exchange_request& request, std::uint32_t call,
+                                                     std::uint64_t deadline) {
   const bool is_over = is_broken(link);  // loads that follow do not wait for it
   std::uint32_t totals[max_group_ranks];
   slot_maker<Link> slots(link, request, totals);
@@ -275,7 +327,7 @@ template <class Link, class Moves>
   const bool is_pulled = slots.is_pulled();
   slots.store_counts();
   slots.write(link.rank());
-  moves.send(link, call, is_pulled);
+  send_slot(link, link.rank(), call, is_pulled, {0, 1});
   return {};
 }
 

@@ -10,92 +10,101 @@ namespace tmap::kernels::peer {
 /// Stands for no rank.
 inline constexpr std::uint32_t no_rank = ~0u;
 
-/// So many packets of a thread are on their way at once.
-inline constexpr std::uint32_t packets_at_once = 2;
+/// So many packets of a thread are on their way at once: of records, and of rows.
+inline constexpr std::uint32_t packets_at_once = 2, row_packets_at_once = 3;
 
-/// Finds the words of packets in rows at equal distances.
-class packed_rows {
+/// Names the words of a row that a packet holds.
+struct packed_words {
+  std::uint32_t row;
+  std::uint32_t byte;   ///< of the row, where they begin
+  std::uint32_t words;  ///< at most those of a packet
+};
+
+/// Knows how rows of so many bytes lie in packets: each begins with a new one.
+class row_packing {
  public:
-  TMAP_HOST_DEVICE packed_rows(std::uint64_t at, std::uint64_t step, std::uint32_t row_bytes)
-      : at_(at), step_(step), row_bytes_(row_bytes), packets_(row_packets(row_bytes)) {}
+  explicit TMAP_HOST_DEVICE constexpr row_packing(std::uint32_t row_bytes)
+      : row_bytes_(row_bytes), packets_(row_packets(row_bytes)), inverse_(packets_ == 0 ? 0 : ~0u / packets_ + 1) {}
 
-  [[nodiscard]] TMAP_HOST_DEVICE std::uint32_t packets(std::uint32_t rows) const { return rows * packets_; }
-  /// Calls `use(word, offset)` for the words of packet `i`.
-  template <class Use>
-  TMAP_HOST_DEVICE void each_word(std::uint32_t i, const Use& use) const {
-    constexpr auto packet_bytes = packet_words * static_cast<std::uint32_t>(word_bytes);
-    const std::uint32_t row = i / packets_, first = (i - row * packets_) * packet_bytes;
-    for (std::uint32_t word = 0; word < packet_words; ++word) {
-      const std::uint32_t at = first + word * static_cast<std::uint32_t>(word_bytes);
-      if (at < row_bytes_) use(word, at_ + row * step_ + at);
-    }
+  [[nodiscard]] TMAP_HOST_DEVICE std::uint32_t packets_of_rows(std::uint32_t rows) const { return rows * packets_; }
+  /// Returns which words of eager rows packet `i` holds.
+  [[nodiscard]] TMAP_HOST_DEVICE packed_words words_of(std::uint32_t i) const {
+    constexpr auto bytes = packet_words * static_cast<std::uint32_t>(word_bytes);
+    const std::uint32_t row = row_of(i), byte = (i - row * packets_) * bytes;
+    const std::uint32_t words = (row_bytes_ - byte) / static_cast<std::uint32_t>(word_bytes);
+    return {row, byte, words < packet_words ? words : packet_words};
   }
 
  private:
-  std::uint64_t at_;
-  std::uint64_t step_;
+  /// Divides by the packets of a row. The product of the two is less than 2^32, so this is exact.
+  [[nodiscard]] TMAP_HOST_DEVICE std::uint32_t row_of(std::uint32_t i) const {
+    return packets_ == 1 ? i : static_cast<std::uint32_t>(std::uint64_t{i} * inverse_ >> 32);
+  }
+
   std::uint32_t row_bytes_;
   std::uint32_t packets_;  ///< of a row
+  std::uint32_t inverse_;  ///< 2^32 / packets_, rounded up
 };
 
-/// Is the gate of a worker that may send for call number `call`. It sends its share of the slot
-/// first.
+/// Counts what this rank sends, in one group.
+struct sent_rows {
+  std::uint64_t all{0};
+  std::uint64_t before{0};  ///< for the ranks before some rank
+  std::uint32_t own{0};     ///< for that rank
+  std::uint32_t most{0};    ///< for one rank
+};
 template <class Link>
-class open_gate {
- public:
-  TMAP_HOST_DEVICE open_gate(Link& link, std::uint32_t call, bool is_pulled, const worker& mine) : call_(call) {
-    send_slot(link, link.rank(), call, is_pulled, mine);
+[[nodiscard]] TMAP_HOST_DEVICE sent_rows count_sent(Link& link, const exchange_request& request, std::uint32_t to) {
+  sent_rows counted;
+  TMAP_KEEP_ROLLED
+  for (std::uint32_t rank = 0; rank < link.ranks(); ++rank) {
+    const std::uint32_t rows = link.load(link.rank(), word_at(request.splits, rank));
+    counted.all += rows;
+    counted.before += rank < to ? rows : 0;
+    counted.own = rank == to ? rows : counted.own;
+    counted.most = rows > counted.most ? rows : counted.most;
   }
-  TMAP_HOST_DEVICE bool pass() const { return true; }
-  [[nodiscard]] TMAP_HOST_DEVICE std::uint32_t call() const { return call_; }
+  return counted;
+}
 
- private:
-  std::uint32_t call_;
-};
-
-/// Sends packets of rows to one rank.
-template <class Link, class Gate>
-struct sent_packets {
-  Link& link;
-  Gate& gate;
-  packed_rows rows;
-  std::uint32_t to;
-
-  [[nodiscard]] TMAP_HOST_DEVICE packet load(std::uint32_t i) const {
-    packet made{};
-    rows.each_word(i, [&](std::uint32_t word, std::uint64_t at) { made.words[word] = link.load_row_word(at); });
-    return made;
-  }
-  TMAP_HOST_DEVICE void use(std::uint32_t i, packet made) const {
-    if (!gate.pass()) return;
-    made.tag = tag_of(gate.call());
-    link.send(to, eager_packet_at(link.ranks(), link.rank(), i), made);
-  }
-};
-
-/// Sends this worker's share of the eager rows for all ranks. It loads the first ones, and then
-/// passes `gate`, which returns whether it may send: this rank then has everybody's credit for the
-/// calls before. The worker passes it at least once.
-template <class Link, class Gate>
-TMAP_HOST_DEVICE void send_rows(Link& link, const exchange_request& request, const word_worker& mine, Gate& gate) {
+/// Sends this thread's share of the eager rows. It loads the first ones, and then calls
+/// `may_send(is_pulled)`, once, as all threads of the block do: it returns whether rows may go out.
+/// Others pull some rows unless all are eager. Returns what it returned.
+template <class Link, class MaySend>
+TMAP_HOST_DEVICE bool send_rows(Link& link, const exchange_request& request, std::uint32_t call,
+                                const row_packing& packing, const dealt_items& ranks, const MaySend& may_send) {
   const std::uint64_t step = row_step(request.sent_pitch, request.row_bytes);
-  const auto rows_for = [&](std::uint32_t rank) { return link.load(link.rank(), word_at(request.splits, rank)); };
-  const auto rows_before = [&](std::uint32_t end) {
-    std::uint64_t rows = 0;
+  const std::uint64_t area = eager_packet_at(link.ranks(), link.rank(), 0);
+  const auto own_step = static_cast<std::uint32_t>(ranks.own.count);
+  const auto may_be_eager = [&](std::uint32_t rows) {
+    return request.is_eager && are_eager(link.ranks(), rows, request.row_bytes);
+  };
+  bool has_asked = false;
+  TMAP_KEEP_ROLLED
+  for (std::uint32_t to = ranks.first; to < link.ranks(); to += ranks.step) {
+    const sent_rows sent = request.is_eager ? count_sent(link, request, to) : sent_rows{};
+    const bool has_rows = sent.all <= request.sent_rows;
+    const std::uint32_t packets = has_rows && may_be_eager(sent.own) ? packing.packets_of_rows(sent.own) : 0;
+    const std::uint64_t rows = request.rows + sent.before * step;
+    auto i = static_cast<std::uint32_t>(ranks.own.number);
     TMAP_KEEP_ROLLED
-    for (std::uint32_t rank = 0; rank < end; ++rank) rows += rows_for(rank);
-    return rows;
-  };
-  const bool has_rows = request.is_eager && rows_before(link.ranks()) <= request.sent_rows;
-  const auto has_work = [&](std::uint32_t to) {
-    const std::uint32_t rows = rows_for(to);
-    return has_rows && rows != 0 && are_eager(link.ranks(), rows, request.row_bytes);
-  };
-  share_by_warps(mine, link.ranks(), has_work, [&](std::uint32_t to, const worker& own) {
-    const packed_rows sent(request.rows + rows_before(to) * step, step, request.row_bytes);
-    share_field<packets_at_once>(own, sent.packets(rows_for(to)), sent_packets<Link, Gate>{link, gate, sent, to});
-  });
-  static_cast<void>(gate.pass());  // also without rows
+    do {
+      packet made[row_packets_at_once];
+      for (std::uint32_t j = 0; j < row_packets_at_once; ++j) {
+        const packed_words from = packing.words_of(i + j * own_step);
+        if (i + j * own_step < packets) {
+          made[j] = link.load_row_words(rows + from.row * step + from.byte, from.words);
+        }
+      }
+      if (!has_asked && !may_send(!has_rows || !may_be_eager(sent.most))) return false;
+      has_asked = true;
+      for (std::uint32_t j = 0; j < row_packets_at_once; ++j, i += own_step) {
+        made[j].tag = tag_of(call);
+        if (i < packets) link.send(to, area + i * sizeof(packet), made[j]);
+      }
+    } while (i < packets);
+  }
+  return true;
 }
 
 /// Waits for the packets that a source sent for a call.
@@ -106,54 +115,60 @@ struct coming_packets {
   std::uint32_t call;
   std::uint64_t deadline;
 
-  /// Returns whether packet `i` and, if there are two, the one `step` after it came by the deadline
-  /// and before the group broke.
+  /// Returns whether so many packets from number `i` on came by the deadline and before the group
+  /// broke. Each is `step` after the last one.
+  template <std::uint32_t Most>
   [[nodiscard]] TMAP_HOST_DEVICE bool fetch(std::uint32_t i, std::uint32_t step, std::uint32_t count,
-                                            packet (&found)[packets_at_once]) const {
+                                            packet (&found)[Most]) const {
     return link.await_packets(eager_packet_at(link.ranks(), source, i), step, count, tag_of(call), found, deadline,
                               offsetof(window_header, broken));
   }
 };
 
 /// Takes this worker's share of the packets from `begin` to `end`: `from` fetches them, and
-/// `use(i, packet)` gets each. Returns whether all came.
-template <class From, class Use>
+/// `use(i, packet)` gets each. Returns whether all came. So many are on their way `at_once`.
+template <std::uint32_t at_once, class From, class Use>
 [[nodiscard]] TMAP_HOST_DEVICE bool take_packets(const worker& mine, std::uint32_t begin, std::uint32_t end,
                                                  const From& from, const Use& use) {
-  static_assert(packets_at_once == 2);
   const auto step = static_cast<std::uint32_t>(mine.count);
   TMAP_KEEP_ROLLED
-  for (auto first = begin + static_cast<std::uint32_t>(mine.number); first < end; first += packets_at_once * step) {
-    const std::uint32_t count = first + step < end ? packets_at_once : 1;
-    packet found[packets_at_once];
+  for (auto first = begin + static_cast<std::uint32_t>(mine.number); first < end; first += at_once * step) {
+    std::uint32_t count = 1;
+    for (std::uint32_t j = 1; j < at_once; ++j) count += first + j * step < end ? 1 : 0;
+    packet found[at_once];
     if (!from.fetch(first, step, count, found)) return false;
     TMAP_KEEP_ROLLED
-    for (std::uint32_t j = 0; j < count; ++j) use(first + j * step, j == 0 ? found[0] : found[1]);
+    for (std::uint32_t j = 0; j < count; ++j) {
+      use(first + j * step, found[0]);
+      for (std::uint32_t k = 1; k < at_once; ++k) found[k - 1] = found[k];  // no index of a loop: they are registers
+    }
   }
   return true;
 }
 
-/// Takes this worker's share of the eager rows of all ranks, once they are announced and judged,
-/// and writes its share of the counts. Returns a rank whose rows did not come by the deadline, or
+/// Takes this thread's share of the eager rows of all ranks, once they are announced and judged. It
+/// also writes its share of the counts. Returns a rank whose rows did not come by the deadline, or
 /// before the group broke.
 template <class Link>
 [[nodiscard]] TMAP_HOST_DEVICE std::uint32_t take_rows(Link& link, const exchange_request& request, std::uint32_t call,
-                                                       std::uint64_t deadline, const word_worker& mine) {
+                                                       std::uint64_t deadline, const row_packing& packing,
+                                                       const worker& mine, const dealt_items& sources) {
   const announcements<Link> announced(link, request);
   const std::uint64_t step = row_step(request.out_pitch, request.row_bytes);
   std::uint32_t late = no_rank;
-  write_out_splits(link, request, mine.thread());
-  const auto has_work = [&](std::uint32_t source) {
-    return late == no_rank && announced.total(source, link.rank()) != 0 && announced.is_eager(source);
-  };
-  share_by_warps(mine, link.ranks(), has_work, [&](std::uint32_t source, const worker& own) {
-    const packed_rows out(request.out + announced.rows_of_ranks(source) * step, step, request.row_bytes);
+  write_out_splits(link, request, mine);
+  TMAP_KEEP_ROLLED
+  for (std::uint32_t source = sources.first; source < link.ranks(); source += sources.step) {
+    const std::uint32_t rows = announced.total(source, link.rank());
+    if (late != no_rank || rows == 0 || !announced.is_eager(source)) continue;
+    const std::uint64_t out = request.out + announced.rows_of_ranks(source) * step;
     const auto store = [&](std::uint32_t i, const packet& found) {
-      out.each_word(i, [&](std::uint32_t word, std::uint64_t at) { link.store_row_word(at, found.words[word]); });
+      const packed_words to = packing.words_of(i);
+      link.store_row_words(out + to.row * step + to.byte, to.words, found);
     };
-    const std::uint32_t packets = out.packets(announced.total(source, link.rank()));
-    if (!take_packets(own, 0, packets, coming_packets<Link>{link, source, call, deadline}, store)) late = source;
-  });
+    const coming_packets<Link> coming{link, source, call, deadline};
+    if (!take_packets<row_packets_at_once>(sources.own, 0, packing.packets_of_rows(rows), coming, store)) late = source;
+  }
   return late;
 }
 

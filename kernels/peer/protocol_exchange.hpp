@@ -14,9 +14,8 @@ template <class Link>
 [[nodiscard]] TMAP_HOST_DEVICE peer_verdict hear(Link& link, const exchange_request& request, std::uint32_t call,
                                                  std::uint64_t deadline) {
   const bool is_over = is_broken(link);  // loads that follow do not wait for it
-  const peer_verdict heard = await_announcements(link, request, call, deadline);
-  if (heard.status != peer_status::ok) return heard;
-  return is_over ? peer_verdict{peer_status::broken} : judge(link, request);
+  if (!await_slots(link, request, call, deadline)) return give_up_slots(link, call);
+  return judge(link, request, is_over);
 }
 
 /// Announces and moves rows, in every block. The first block alone announces, and sends and takes
@@ -24,12 +23,12 @@ template <class Link>
 template <class Link, class Moves>
 [[nodiscard]] TMAP_HOST_DEVICE peer_verdict announce_and_move(Link& link, const exchange_request& request,
                                                               std::uint32_t call, std::uint64_t deadline,
-                                                              const Moves& moves) {
-  if (request.block == 0 && !request.is_announced) {
-    const peer_verdict announced = announce(link, request, moves, call, deadline);
+                                                              Moves& moves) {
+  if (has_own_slot(request)) {
+    const peer_verdict announced = moves.announce(link, request, call, deadline);
     if (announced.status != peer_status::ok) return announced;
   }
-  const peer_verdict heard = hear(link, request, call, deadline);
+  const peer_verdict heard = moves.hear(link, request, call, deadline);
   if (heard.status != peer_status::ok) return heard;
   link.proxy_fence();  // peers' rows were seen by waits, and are read by bulk copies
   return moves.move(link, call);
@@ -60,10 +59,11 @@ template <class Link>
 }
 
 /// Gives all ranks their credit for a call: no block of this rank reads from them or puts to them
-/// any more.
+/// any more. If this rank `has_read` nothing but its own memory, its credit means that it has found
+/// all packets there. It has compared their tags before that, so the credit needs no fence.
 template <class Link>
-TMAP_HOST_DEVICE void give_credits(Link& link) {
-  if (link.ranks() > 1) link.release();
+TMAP_HOST_DEVICE void give_credits(Link& link, bool has_read = true) {
+  if (link.ranks() > 1 && has_read) link.release();
   TMAP_KEEP_ROLLED
   for (std::uint32_t i = 0; i + 1 < link.ranks(); ++i) {
     link.raise_released(rank_in_turn(link, i), word_at(offsetof(window_header, credited), link.rank()), 1);
@@ -102,7 +102,7 @@ struct moved_call {
 /// the rows.
 template <class Link, class Moves>
 [[nodiscard]] TMAP_HOST_DEVICE moved_call begin_call(Link& link, const exchange_request& request, std::uint32_t call,
-                                                     std::uint64_t deadline, const Moves& moves) {
+                                                     std::uint64_t deadline, Moves& moves) {
   const std::uint32_t before = link.load(link.rank(), offsetof(window_header, workers_expected));
   const peer_verdict begun = may_begin(link, request);
   if (begun.status != peer_status::ok) return {call, before, false, begun};
@@ -113,8 +113,7 @@ template <class Link, class Moves>
 /// begun, and waits for what others still move. Returns its verdict.
 template <class Link, class Moves>
 [[nodiscard]] TMAP_HOST_DEVICE peer_verdict close_call(Link& link, const exchange_request& request,
-                                                       std::uint64_t deadline, const moved_call& moved,
-                                                       const Moves& moves) {
+                                                       std::uint64_t deadline, const moved_call& moved, Moves& moves) {
   if (is_fatal(moved.verdict.status)) return moved.verdict;
   const peer_verdict met = await_workers(link, request, workers, moved.before, deadline);
   if (met.status != peer_status::ok) return met;
@@ -122,7 +121,7 @@ template <class Link, class Moves>
   if (finished.status != peer_status::ok) return finished;
   if (moved.has_begun) {
     link.store(link.rank(), offsetof(window_header, exchanges), moved.call);
-    give_credits(link);
+    give_credits(link, moves.has_read());
   }
   return moved.verdict.status == peer_status::ok ? moves.arrive(link, moved.call) : moved.verdict;
 }
@@ -131,8 +130,7 @@ template <class Link, class Moves>
 /// window.
 template <class Link, class Moves>
 [[nodiscard]] TMAP_HOST_DEVICE peer_verdict end_call(Link& link, const exchange_request& request,
-                                                     std::uint64_t deadline, const moved_call& moved,
-                                                     const Moves& moves) {
+                                                     std::uint64_t deadline, const moved_call& moved, Moves& moves) {
   return report_call(link, request, close_call(link, request, deadline, moved, moves));
 }
 
@@ -140,7 +138,7 @@ template <class Link, class Moves>
 /// overwritten after `await_credits`.
 template <class Link, class Moves>
 [[nodiscard]] TMAP_HOST_DEVICE peer_verdict run_call(Link& link, const exchange_request& request,
-                                                     std::uint64_t deadline, const Moves& moves) {
+                                                     std::uint64_t deadline, Moves& moves) {
   const std::uint32_t call = link.load(link.rank(), offsetof(window_header, exchanges)) + 1;
   const moved_call moved = begin_call(link, request, call, deadline, moves);
   if (request.block == 0) return end_call(link, request, deadline, moved, moves);
@@ -148,16 +146,24 @@ template <class Link, class Moves>
   return moved.verdict;
 }
 
-/// Is what moves of a call have in common that has no eager rows, or has sent them.
+/// Is what moves of a call have in common that has no eager rows, or has sent them. One thread of a
+/// block runs it.
 struct lone_moves {
   template <class Link>
-  TMAP_HOST_DEVICE void send(Link& link, std::uint32_t call, bool is_pulled) const {
-    send_slot(link, link.rank(), call, is_pulled, {0, 1});
+  [[nodiscard]] TMAP_HOST_DEVICE peer_verdict announce(Link& link, const exchange_request& request, std::uint32_t call,
+                                                       std::uint64_t deadline) const {
+    return peer::announce(link, request, call, deadline);
+  }
+  template <class Link>
+  [[nodiscard]] TMAP_HOST_DEVICE peer_verdict hear(Link& link, const exchange_request& request, std::uint32_t call,
+                                                   std::uint64_t deadline) const {
+    return peer::hear(link, request, call, deadline);
   }
   template <class Link>
   [[nodiscard]] TMAP_HOST_DEVICE peer_verdict finish(Link&) const {
     return {};
   }
+  TMAP_HOST_DEVICE static constexpr bool has_read() { return true; }
   template <class Link>
   [[nodiscard]] TMAP_HOST_DEVICE peer_verdict arrive(Link&, std::uint32_t) const {
     return {};
@@ -170,28 +176,88 @@ template <class Link>
   return late == no_rank ? peer_verdict{} : give_up_waiting(link, late, protocol_step::announcement);
 }
 
-/// Moves the rows of an exchange, and announces the call after it. The crew lets threads `send` the
-/// slot and eager rows, and take them and write the counts, while the first one goes on. Its
-/// `end_take` waits until they have taken all, and returns the rank whose rows did not come.
-template <class Crew>
+// All threads of a block announce and hear together. One of them leads: it makes the slot, moves
+// what is not eager, and judges what went wrong. The others share the rest. `Block` is what a
+// thread has of its block: whether it `leads()`, and whether it `shares()` the rest. If so, it has
+// its share of the `work()` and of the `ranks()`, and the `packing()` of rows. All threads call
+// `any`, which returns whether one of them passed true. A block may have one thread.
+
+/// Announces an exchange, and sends eager rows. Returns whether it did, for all threads.
+template <class Link, class Block>
+[[nodiscard]] TMAP_HOST_DEVICE bool announce_together(Link& link, const exchange_request& request, std::uint32_t call,
+                                                      std::uint64_t deadline, Block& block) {
+  bool may = true;
+  if (block.leads()) {
+    may = !is_broken(link);
+    std::uint32_t totals[max_group_ranks];
+    slot_maker<Link> slots(link, request, totals);
+    if (request.groups > 1) {  // which others may still read of the call before
+      may = may && (request.has_credits || have_credits(link, call - 1, deadline, {0, 1}));
+      if (may) slots.store_counts();
+    }
+    slots.write(link.rank());
+  }
+  const worker& mine = block.work();
+  const early_credit<Link> early(link, mine);
+  const auto may_send = [&](bool is_pulled) {
+    const bool have = request.has_credits || early.has_come(call - 1) || have_credits(link, call - 1, deadline, mine);
+    if (block.any(link, !may || !have)) return false;
+    send_slot(link, link.rank(), call, is_pulled || may_be_pushed(request), mine);
+    return true;
+  };
+  if constexpr (Block::shares()) {
+    return send_rows(link, request, call, block.packing(), block.ranks(), may_send);
+  } else {
+    return may_send(false);
+  }
+}
+
+/// Waits for the announcements of all ranks, and judges them. All threads get a verdict that is ok,
+/// or another one: the true one is that of the thread that leads.
+template <class Link, class Block>
+[[nodiscard]] TMAP_HOST_DEVICE peer_verdict hear_together(Link& link, const exchange_request& request,
+                                                          std::uint32_t call, std::uint64_t deadline, Block& block) {
+  const bool is_over = block.leads() && is_broken(link);
+  const worker& mine = block.work();
+  const bool have_come = await_packets_of_slots(link, request, call, deadline, mine);
+  if (block.any(link, !have_come)) {
+    return block.leads() ? give_up_slots(link, call) : peer_verdict{peer_status::broken};
+  }
+  if (!block.any(link, is_over || !are_good(link, request, mine))) return {};
+  return block.leads() ? judge(link, request, is_over) : peer_verdict{peer_status::broken};
+}
+
+/// Moves the rows of an exchange, and announces the call after it. This thread leads its block. The
+/// block's `end_take` waits until the others have taken all eager rows, and returns a rank whose
+/// rows did not come.
+template <class Block>
 struct exchange_moves {
   const exchange_request& request;
   const exchange_request& next_call;
-  Crew& crew;
+  Block& block;
   std::uint64_t deadline;
+  bool reads{true};  ///< memory of other ranks, or writes there
 
   template <class Link>
-  TMAP_HOST_DEVICE void send(Link&, std::uint32_t call, bool is_pulled) const {
-    crew.send(request, call, is_pulled);
+  [[nodiscard]] TMAP_HOST_DEVICE peer_verdict announce(Link& link, const exchange_request&, std::uint32_t call,
+                                                       std::uint64_t) const {
+    if (announce_together(link, request, call, deadline, block)) return {};
+    return give_up_credits(link, call - 1);
   }
   template <class Link>
-  [[nodiscard]] TMAP_HOST_DEVICE peer_verdict move(Link& link, std::uint32_t call) const {
+  [[nodiscard]] TMAP_HOST_DEVICE peer_verdict hear(Link& link, const exchange_request&, std::uint32_t call,
+                                                   std::uint64_t) const {
+    return hear_together(link, request, call, deadline, block);
+  }
+  template <class Link>
+  [[nodiscard]] TMAP_HOST_DEVICE peer_verdict move(Link& link, std::uint32_t call) {
     if (request.block == 0) {
-      crew.begin_take(request, call, deadline);
+      block.begin_take(link, request, call, deadline);
       announce_early(link, next_call, call + 1);
     }
     const announcements<Link> announced(link, request);
-    if (!announced.are_moved_here() && !(request.pushes && announced.are_pushed())) return {};
+    reads = announced.are_moved_here() || (request.pushes && announced.are_pushed());
+    if (!reads) return {};
     row_piece pieces[most_stages];
     rows_mover<Link>(link, request, pieces).run();
     return {};
@@ -199,18 +265,19 @@ struct exchange_moves {
   template <class Link>
   [[nodiscard]] TMAP_HOST_DEVICE peer_verdict finish(Link& link) const {
     if (request.pushes) link.store(link.rank(), offsetof(window_header, pieces_dealt), 0);
-    return end_taking(link, crew.end_take());
+    return end_taking(link, block.end_take());
   }
+  TMAP_HOST_DEVICE bool has_read() const { return reads; }
   /// Waits for rows that others push. A rank that has given its credit has pushed them.
   template <class Link>
   [[nodiscard]] TMAP_HOST_DEVICE peer_verdict arrive(Link& link, std::uint32_t call) const {
-    if (request.pushed_bytes == 0) return {};
+    if (request.pushed_bytes == 0 || !reads) return {};
     const announcements<Link> announced(link, request);
     TMAP_KEEP_ROLLED
     for (std::uint32_t i = 0; i + 1 < link.ranks(); ++i) {
       const std::uint32_t source = rank_in_turn(link, i);
       if (!announced.is_pushed(source, link.rank())) continue;
-      if (!await(link, word_at(offsetof(window_header, credited), source), call, deadline)) {
+      if (!await_credit(link, source, call, deadline)) {
         return give_up_waiting(link, source, protocol_step::rows);
       }
     }
@@ -218,12 +285,24 @@ struct exchange_moves {
   }
 };
 
-/// Runs one rank's part of an exchange. If the verdict is ok, all rows are in `out`, and later
-/// kernels of this rank may read them. If the call after it `is_announced`, this one announces it.
-template <class Link, class Crew>
-[[nodiscard]] TMAP_HOST_DEVICE peer_verdict exchange(Link& link, const exchange_request& request, Crew& crew,
+/// Runs one rank's part of an exchange, in the thread that leads a block. If the verdict is ok, all
+/// rows are in `out`, and later kernels of this rank may read them. If the call after it
+/// `is_announced`, this one announces it.
+template <class Link, class Block>
+[[nodiscard]] TMAP_HOST_DEVICE peer_verdict exchange(Link& link, const exchange_request& request, Block& block,
                                                      std::uint64_t deadline, const exchange_request& next_call = {}) {
-  return run_call(link, request, deadline, exchange_moves<Crew>{request, next_call, crew, deadline});
+  exchange_moves<Block> moves{request, next_call, block, deadline};
+  return run_call(link, request, deadline, moves);
+}
+
+/// Takes part in an exchange, in another thread of the block, until rows move. Returns whether they
+/// do, and this thread must then `take_rows` if the block is the first one.
+template <class Link, class Block>
+[[nodiscard]] TMAP_HOST_DEVICE bool join_exchange(Link& link, const exchange_request& request, std::uint32_t call,
+                                                  std::uint64_t deadline, Block& block) {
+  if (may_begin(link, request).status != peer_status::ok) return false;
+  if (has_own_slot(request) && !announce_together(link, request, call, deadline, block)) return false;
+  return hear_together(link, request, call, deadline, block).status == peer_status::ok;
 }
 
 }  // namespace tmap::kernels::peer

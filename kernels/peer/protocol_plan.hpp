@@ -174,42 +174,95 @@ template <class Link>
   return rank_in_turn(link, i);
 }
 
-/// Waits for the announcements of all ranks to call number `call`.
-template <class Link>
-[[nodiscard]] TMAP_HOST_DEVICE peer_verdict await_announcements(Link& link, const exchange_request& request,
-                                                                std::uint32_t call, std::uint64_t deadline) {
-  const std::uint32_t ranks = link.ranks(), me = link.rank();
-  // The block that announced itself has its own packets.
-  const bool has_own = request.block == 0 && !request.is_announced;
-  const bool have_come = take_slots(link, call, 0, has_own ? me : ranks, deadline) &&
-                         (!has_own || take_slots(link, call, me + 1, ranks, deadline));
-  if (!have_come) return give_up_waiting(link, late_rank(link, call), protocol_step::announcement);
-  const announcements<Link> announced(link, request);
-  TMAP_KEEP_ROLLED
-  for (std::uint32_t source = 0; source < ranks; ++source) {
-    if (announced.word(source, slot::shape) != shape_of(request)) {
-      return give_up(link, {peer_status::mismatch, source, protocol_step::announcement});
-    }
-  }
-  return {};
+/// Returns whether a block has its own slot without taking it: it has made it.
+TMAP_HOST_DEVICE constexpr bool has_own_slot(const exchange_request& request) {
+  return request.block == 0 && !request.is_announced;
 }
 
-/// Judges counts and capacities of all ranks. Nothing moves unless the verdict is ok.
+/// Waits for the announcements of all ranks to call number `call`. Returns whether they came.
 template <class Link>
-[[nodiscard]] TMAP_HOST_DEVICE peer_verdict judge(Link& link, const exchange_request& request) {
+[[nodiscard]] TMAP_HOST_DEVICE bool await_slots(Link& link, const exchange_request& request, std::uint32_t call,
+                                                std::uint64_t deadline) {
+  const std::uint32_t ranks = link.ranks(), me = link.rank();
+  const bool has_own = has_own_slot(request);
+  return take_slots(link, call, 0, has_own ? me : ranks, deadline) &&
+         (!has_own || take_slots(link, call, me + 1, ranks, deadline));
+}
+
+/// Waits for this worker's share of their packets.
+template <class Link>
+[[nodiscard]] TMAP_HOST_DEVICE bool await_packets_of_slots(Link& link, const exchange_request& request,
+                                                           std::uint32_t call, std::uint64_t deadline,
+                                                           const worker& mine) {
+  const std::uint32_t of_one = slot_packets(link.ranks()), own = link.rank() * of_one;
+  const std::uint32_t left_out = has_own_slot(request) ? of_one : 0;
+  bool have_come = true;
+  share(mine, link.ranks() * of_one - left_out, [&](std::uint64_t number) {
+    auto i = static_cast<std::uint32_t>(number);
+    if (i >= own) i += left_out;
+    have_come &= link.take(slot_at(link.ranks(), call, 0) + i * sizeof(packet), 1, tag_of(call), i, deadline,
+                           offsetof(window_header, broken));
+  });
+  return have_come;
+}
+
+/// Returns whether a rank announced what this one expects.
+template <class Link>
+[[nodiscard]] TMAP_HOST_DEVICE bool has_same_shape(const announcements<Link>& announced,
+                                                   const exchange_request& request, std::uint32_t rank) {
+  return announced.word(rank, slot::shape) == shape_of(request);
+}
+/// Returns whether a rank would send more rows than it has.
+template <class Link>
+[[nodiscard]] TMAP_HOST_DEVICE bool lacks_rows(const announcements<Link>& announced, std::uint32_t rank) {
+  return (announced.word(rank, slot::flags) & slot_flag::bad_counts) != 0;
+}
+/// Returns whether a rank has too little room for what `ranks` send to it.
+template <class Link>
+[[nodiscard]] TMAP_HOST_DEVICE bool lacks_room(const announcements<Link>& announced, std::uint32_t rank,
+                                               std::uint32_t ranks) {
+  std::uint64_t rows = 0;
+  TMAP_KEEP_ROLLED
+  for (std::uint32_t source = 0; source < ranks; ++source) rows += announced.total(source, rank);
+  const bool has_said_so = (announced.word(rank, slot::flags) & slot_flag::lacks_room) != 0;
+  return rows > announced.word(rank, slot::capacity) || has_said_so;
+}
+
+/// Judges what all ranks have announced. Nothing moves unless the verdict is ok. The group
+/// `was_broken` when the call began, or not.
+template <class Link>
+[[nodiscard]] TMAP_HOST_DEVICE peer_verdict judge(Link& link, const exchange_request& request, bool was_broken) {
   const announcements<Link> announced(link, request);
-  peer_verdict lacking{}, full{};  // no loop ends early, so that its loads overlap
+  peer_verdict other{}, lacking{}, full{};  // no loop ends early, so that its loads overlap
   TMAP_KEEP_ROLLED
   for (std::uint32_t rank = link.ranks(); rank-- > 0;) {
-    std::uint64_t rows = 0;
-    TMAP_KEEP_ROLLED
-    for (std::uint32_t source = 0; source < link.ranks(); ++source) rows += announced.total(source, rank);
-    const std::uint32_t flags = announced.word(rank, slot::flags);
-    const bool is_full = rows > announced.word(rank, slot::capacity) || (flags & slot_flag::lacks_room) != 0;
-    if ((flags & slot_flag::bad_counts) != 0) lacking = {peer_status::bad_counts, rank, protocol_step::announcement};
-    if (is_full) full = {peer_status::overflow, rank, protocol_step::announcement};
+    constexpr protocol_step step = protocol_step::announcement;
+    if (!has_same_shape(announced, request, rank)) other = {peer_status::mismatch, rank, step};
+    if (lacks_rows(announced, rank)) lacking = {peer_status::bad_counts, rank, step};
+    if (lacks_room(announced, rank, link.ranks())) full = {peer_status::overflow, rank, step};
   }
+  if (other.status != peer_status::ok) return give_up(link, other);
+  if (was_broken) return {peer_status::broken};
   return lacking.status != peer_status::ok ? lacking : full;
+}
+
+/// Returns whether all of this worker's share of the ranks announced what lets rows move.
+template <class Link>
+[[nodiscard]] TMAP_HOST_DEVICE bool are_good(Link& link, const exchange_request& request, const worker& mine) {
+  const announcements<Link> announced(link, request);
+  bool good = true;
+  share(mine, link.ranks(), [&](std::uint64_t i) {
+    const auto rank = static_cast<std::uint32_t>(i);
+    good &= has_same_shape(announced, request, rank) && !lacks_rows(announced, rank) &&
+            !lacks_room(announced, rank, link.ranks());
+  });
+  return good;
+}
+
+/// Ends a call to which not all announcements came.
+template <class Link>
+[[nodiscard]] TMAP_HOST_DEVICE peer_verdict give_up_slots(Link& link, std::uint32_t call) {
+  return give_up_waiting(link, late_rank(link, call), protocol_step::announcement);
 }
 
 /// Writes this worker's share of how many rows came from each (rank, group).
@@ -217,7 +270,8 @@ template <class Link>
 TMAP_HOST_DEVICE void write_out_splits(Link& link, const exchange_request& request, const worker& mine) {
   const announcements<Link> announced(link, request);
   share(mine, std::uint64_t{link.ranks()} * request.groups, [&](std::uint64_t i) {
-    const std::uint32_t number = static_cast<std::uint32_t>(i), source = number / request.groups;
+    const std::uint32_t number = static_cast<std::uint32_t>(i);
+    const std::uint32_t source = request.groups == 1 ? number : number / request.groups;
     link.store(link.rank(), word_at(request.out_splits, i), announced.count(source, number - source * request.groups));
   });
 }

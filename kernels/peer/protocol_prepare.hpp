@@ -112,7 +112,8 @@ template <class Link>
     const peer_verdict written = await_workers(link, work.records, workers, before, deadline);
     if (written.status != peer_status::ok) return {call, before, false, written};
   }
-  return begin_call(link, work.records, call, deadline, no_moves{});
+  constexpr no_moves moves;
+  return begin_call(link, work.records, call, deadline, moves);
 }
 
 /// Is raised by each of the other blocks that has taken its records.
@@ -210,11 +211,12 @@ TMAP_HOST_DEVICE void end_records(Link& link, const preparation& work, moved_cal
 template <class Link>
 TMAP_HOST_DEVICE void end_dispatch(Link& link, const preparation& work, const moved_call& records,
                                    std::uint64_t deadline) {
-  const moved_call rows = begin_call(link, work.rows.call, records.call + 1, deadline, no_moves{});
+  constexpr no_moves moves;
+  const moved_call rows = begin_call(link, work.rows.call, records.call + 1, deadline, moves);
   if (!rows.has_begun && records.is_counted()) {
     link.store(link.rank(), offsetof(window_header, exchanges), records.call);
   }
-  static_cast<void>(end_call(link, work.rows.call, deadline, rows, no_moves{}));
+  static_cast<void>(end_call(link, work.rows.call, deadline, rows, moves));
   const std::uint64_t steps = offsetof(window_header, steps_expected);
   link.store(link.rank(), steps, link.load(link.rank(), steps) + 1);
 }

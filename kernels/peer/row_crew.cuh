@@ -7,7 +7,7 @@
 #include <tmap/device/peer_link.cuh>
 #include <tmap/device/warp.cuh>
 
-#include "kernels/peer/protocol_eager.hpp"
+#include "kernels/peer/protocol_exchange.hpp"
 #include "kernels/peer/row_piece.hpp"
 
 namespace tmap::kernels::peer {
@@ -18,21 +18,25 @@ inline constexpr std::uint32_t crew_threads = 256;
 inline constexpr std::uint32_t threads_with_crew = leading_threads + crew_threads;
 
 /// Names what a crew does next.
-enum class crew_job : std::uint32_t { leave, store_piece, send_rows, take_rows };
+enum class crew_job : std::uint32_t { leave, store_piece };
+
+/// So often do the leading thread and its crew meet in a call.
+inline constexpr std::uint32_t most_meetings = 3;
 
 /// Is what the leading thread and the crew share, in shared memory.
 struct row_crew {
+  device::tile_barrier met;
+  std::uint32_t objections[most_meetings];  ///< not 0: a thread had one
   device::tile_barrier given;
   device::tile_barrier done;
   crew_job job;
   row_piece piece;  ///< to store, from `shared`
   std::uint32_t shared;
-  std::uint32_t call;  ///< whose eager rows are sent or taken
-  bool is_pulled;      ///< whether others pull rows of the call
-  std::uint64_t deadline;
   std::uint32_t late;  ///< a rank whose eager rows did not come
 
   __device__ void init() {
+    met.init(1 + crew_threads);
+    for (std::uint32_t& each : objections) each = 0;
     given.init(1);
     done.init(crew_threads);
     late = no_rank;
@@ -76,94 +80,108 @@ static __device__ __noinline__ void store_share(unsigned char* window, const row
   }
 }
 
-/// Is the thread of a crew. It has no bulk copies.
-class crew_member {
+/// Lets the leading thread and its crew meet. A barrier of the block would need all threads of the
+/// leader's warp.
+class crew_meeting {
  public:
-  __device__ crew_member(row_crew& crew, const peer_memory_ref& window, const exchange_request& request,
-                         const unsigned char* shared, packet* taken)
-      : crew_(crew), link_(window, nullptr, nullptr, taken), request_(request), shared_(shared) {}
+  explicit __device__ crew_meeting(row_crew& crew) : crew_(crew) {}
 
-  /// Works until the leading thread dismisses the crew.
-  __device__ void serve() {
-    if (blockIdx.x == 0) send_rows(link_, request_, of_crew(), *this);
-    TMAP_KEEP_ROLLED
-    for (;;) {
-      await_job();
-      if (crew_.job == crew_job::leave) return;
-      work();
-      end_job();
-    }
+  /// Waits until all have come, and returns whether one of them has passed true.
+  [[nodiscard]] __device__ bool any(bool mine) {
+    if (mine) crew_.objections[met_] = 1;
+    crew_.met.arrive();
+    crew_.met.wait(met_ & 1);
+    return crew_.objections[met_++] != 0;
   }
-  /// Is the gate of `send_rows`, which comes before all other jobs. The leader need not give it.
-  __device__ bool pass() {
-    const bool is_first = !has_job_;
-    await_job();
-    if (crew_.job != crew_job::send_rows) return false;
-    if (is_first) send_slot(link_, link_.rank(), crew_.call, crew_.is_pulled, of_crew().thread());
-    return true;
-  }
-  __device__ std::uint32_t call() const { return crew_.call; }
 
  private:
-  static __device__ word_worker of_crew() {
-    const std::uint32_t thread = threadIdx.x - leading_threads;
-    return {{thread / device::warp_lanes, crew_threads / device::warp_lanes},
-            {thread % device::warp_lanes, device::warp_lanes}};
-  }
+  row_crew& crew_;
+  std::uint32_t met_{0};
+};
 
-  __device__ void await_job() {
-    if (!has_job_) crew_.given.wait(parity_);
-    has_job_ = true;
-  }
-  __device__ void end_job() {
-    crew_.done.arrive();
-    parity_ ^= 1;
-    has_job_ = false;
-  }
-  __device__ void work() {
-    if (crew_.job == crew_job::store_piece) {
-      auto* const window = reinterpret_cast<unsigned char*>(link_.address(link_.rank(), 0));
-      store_share(window, crew_.piece, shared_ + crew_.shared, threadIdx.x - leading_threads, crew_threads);
-    } else if (crew_.job == crew_job::take_rows) {
-      const std::uint32_t late = take_rows(link_, request_, crew_.call, crew_.deadline, of_crew());
+/// Returns the thread of a crew among its others.
+__device__ inline word_worker thread_of_crew() {
+  const std::uint32_t thread = threadIdx.x - leading_threads;
+  return {{thread / device::warp_lanes, crew_threads / device::warp_lanes},
+          {thread % device::warp_lanes, device::warp_lanes}};
+}
+
+/// Is a thread of a crew, which shares an exchange. It has no bulk copies.
+class crew_member {
+ public:
+  /// The exchange is one of so many ranks. What follows from that is known before the kernel ahead
+  /// of this one ends.
+  __device__ crew_member(row_crew& crew, std::uint32_t ranks, std::uint32_t row_bytes)
+      : crew_(crew),
+        meeting_(crew),
+        mine_(thread_of_crew().thread()),
+        ranks_(deal_to_warps(thread_of_crew(), ranks)),
+        packing_(row_bytes) {}
+
+  static constexpr __device__ bool leads() { return false; }
+  static constexpr __device__ bool shares() { return true; }
+  __device__ const worker& work() const { return mine_; }
+  __device__ const dealt_items& ranks() const { return ranks_; }
+  __device__ const row_packing& packing() const { return packing_; }
+  __device__ bool any(const device::peer_link&, bool mine) { return meeting_.any(mine); }
+
+  /// Works on an exchange until the leading thread dismisses the crew.
+  __device__ void serve(device::peer_link& link, const exchange_request& request, const unsigned char* shared,
+                        std::uint64_t patience) {
+    const std::uint64_t deadline = link.now() + patience;
+    const std::uint32_t call = link.load(link.rank(), offsetof(window_header, exchanges)) + 1;
+    if (join_exchange(link, request, call, deadline, *this) && request.block == 0) {
+      const std::uint32_t late = take_rows(link, request, call, deadline, packing_, mine_, ranks_);
       if (late != no_rank) crew_.late = late;
+      crew_.done.arrive();
+    }
+    store_pieces(link, shared);
+  }
+  /// Stores what the leading thread has pulled to shared memory, until that dismisses the crew.
+  __device__ void store_pieces(const device::peer_link& link, const unsigned char* shared) const {
+    auto* const window = reinterpret_cast<unsigned char*>(link.address(link.rank(), 0));
+    TMAP_KEEP_ROLLED
+    for (std::uint32_t parity = 0;; parity ^= 1) {
+      crew_.given.wait(parity);
+      if (crew_.job == crew_job::leave) return;
+      store_share(window, crew_.piece, shared + crew_.shared, static_cast<std::uint32_t>(mine_.number), crew_threads);
+      crew_.done.arrive();
     }
   }
 
+ private:
   row_crew& crew_;
-  device::peer_link link_;
-  const exchange_request& request_;
-  const unsigned char* shared_;
-  std::uint32_t parity_{0};
-  bool has_job_{false};
+  crew_meeting meeting_;
+  worker mine_;
+  dealt_items ranks_;
+  row_packing packing_;
 };
 
-/// Gives a crew its work, for the leading thread.
+/// Is the thread that leads a crew. It shares nothing.
 class crew_leader {
  public:
-  explicit __device__ crew_leader(row_crew& crew) : crew_(crew) {}
+  explicit __device__ crew_leader(row_crew& crew) : crew_(crew), meeting_(crew) {}
 
+  static constexpr __device__ bool leads() { return true; }
+  static constexpr __device__ bool shares() { return false; }
+  static constexpr __device__ worker work() { return {~std::uint64_t{0}, 1}; }
+  __device__ bool any(const device::peer_link&, bool mine) { return meeting_.any(mine); }
+
+  /// The crew takes eager rows, once all have heard that they may move.
+  __device__ void begin_take(device::peer_link&, const exchange_request&, std::uint32_t, std::uint64_t) {
+    is_working_ = true;
+  }
+  [[nodiscard]] __device__ std::uint32_t end_take() {
+    await_work();
+    return crew_.late;
+  }
   __device__ void store(const row_piece& piece, std::uint32_t from_shared) {
     await_work();
     crew_.piece = piece;
     crew_.shared = from_shared;
     give(crew_job::store_piece);
+    is_working_ = true;
     await_work();
-  }
-  __device__ void send(const exchange_request&, std::uint32_t call, bool is_pulled) {
-    crew_.call = call;
-    crew_.is_pulled = is_pulled;
-    give(crew_job::send_rows);
-  }
-  __device__ void begin_take(const exchange_request&, std::uint32_t call, std::uint64_t deadline) {
-    await_work();
-    crew_.call = call;
-    crew_.deadline = deadline;
-    give(crew_job::take_rows);
-  }
-  [[nodiscard]] __device__ std::uint32_t end_take() {
-    await_work();
-    return crew_.late;
   }
   __device__ void dismiss() {
     await_work();
@@ -174,7 +192,6 @@ class crew_leader {
   __device__ void give(crew_job job) {
     crew_.job = job;
     crew_.given.arrive();
-    is_working_ = true;
   }
   __device__ void await_work() {
     if (!is_working_) return;
@@ -184,6 +201,7 @@ class crew_leader {
   }
 
   row_crew& crew_;
+  crew_meeting meeting_;
   std::uint32_t parity_{0};
   bool is_working_{false};
 };

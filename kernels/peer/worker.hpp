@@ -26,27 +26,24 @@ struct word_worker {
   worker warp;
   worker lane;
 
-  TMAP_HOST_DEVICE worker thread() const { return {warp.number * lane.count + lane.number, warp.count * lane.count}; }
+  TMAP_HOST_DEVICE constexpr worker thread() const {
+    return {warp.number * lane.count + lane.number, warp.count * lane.count};
+  }
 };
 
-/// Deals items to warps where some of them have work for many threads: those for which `has_work`.
-/// `use(item, worker)` works on an item with the threads that it is dealt to.
-template <class HasWork, class Use>
-TMAP_HOST_DEVICE void share_by_warps(const word_worker& mine, std::uint32_t items, const HasWork& has_work,
-                                     const Use& use) {
-  std::uint32_t active = 0;
-  TMAP_KEEP_ROLLED
-  for (std::uint32_t item = 0; item < items; ++item) active += has_work(item) ? 1 : 0;
-  if (active == 0) return;
+/// Names the items that a warp works on, alone or with others.
+struct dealt_items {
+  std::uint32_t first;
+  std::uint32_t step;  ///< from one to the next
+  worker own;          ///< this thread, among those that work on the same ones
+};
+
+/// Deals items to warps that have work for many threads each. There is at least one.
+TMAP_HOST_DEVICE constexpr dealt_items deal_to_warps(const word_worker& mine, std::uint32_t items) {
   const auto warp = static_cast<std::uint32_t>(mine.warp.number), warps = static_cast<std::uint32_t>(mine.warp.count);
-  const std::uint32_t groups = warps < active ? warps : active, group = warp % groups;
+  const std::uint32_t groups = warps < items ? warps : items, group = warp % groups;
   const word_worker own{{warp / groups, (warps - group + groups - 1) / groups}, mine.lane};
-  TMAP_KEEP_ROLLED
-  for (std::uint32_t item = 0, turn = 0; item < items; ++item) {
-    if (!has_work(item)) continue;
-    if (turn == group) use(item, own.thread());
-    turn = turn + 1 == groups ? 0 : turn + 1;
-  }
+  return {group, groups, own.thread()};
 }
 
 /// Moves this worker's share of so many items. `load(i)` of the field returns what an item is made

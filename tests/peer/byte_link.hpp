@@ -34,13 +34,13 @@ struct byte_link : Link {
   void store_byte(std::uint64_t offset, std::uint32_t value) {
     this->machine_->store(this->thread_, byte_at(this->rank(), offset), value);
   }
-  std::uint32_t load_row_word(std::uint64_t offset) {
-    std::uint32_t word = 0;
-    for (std::uint32_t i = 0; i < 4; ++i) word |= load_byte(offset + i) << 8 * i;
-    return word;
+  detail::peer::packet load_row_words(std::uint64_t offset, std::uint32_t words) {
+    detail::peer::packet found{};
+    for (std::uint32_t i = 0; i < 4 * words; ++i) found.words[i / 4] |= load_byte(offset + i) << 8 * (i % 4);
+    return found;
   }
-  void store_row_word(std::uint64_t offset, std::uint32_t value) {
-    for (std::uint32_t i = 0; i < 4; ++i) store_byte(offset + i, value >> 8 * i & 0xff);
+  void store_row_words(std::uint64_t offset, std::uint32_t words, const detail::peer::packet& given) {
+    for (std::uint32_t i = 0; i < 4 * words; ++i) store_byte(offset + i, given.words[i / 4] >> 8 * (i % 4) & 0xff);
   }
   std::uint32_t load_byte(std::uint64_t offset) { return load_byte(this->rank(), offset); }
   std::uint32_t load_byte(std::uint32_t rank, std::uint64_t offset) {

@@ -10,7 +10,7 @@
 
 #include "kernels/peer/protocol_exchange.hpp"
 #include "lib/simulator/ranks/explore.hpp"
-#include "peer/lone_crew.hpp"
+#include "peer/lone_thread.hpp"
 
 // Exchanges over the model, whose every row is checked against the definition.
 
@@ -68,76 +68,48 @@ inline exchange_case two_calls() {
 /// The verdicts of each rank's calls.
 using verdict_lists = std::vector<std::vector<peer_verdict>>;
 
-/// Lets a second thread of the block move eager rows while the first one goes on, as kernels do.
-/// They meet at barriers of the block, and share words of its memory.
+/// Leads a block of two threads, of which the second one shares the work, as crews of kernels do.
 template <class Link>
 class second_thread_crew {
  public:
   explicit second_thread_crew(Link& link) : link_(link) {}
 
-  void send(const exchange_request&, std::uint32_t call, bool is_pulled) {
-    give(is_pulled ? job::send_pulled : job::send_rows, call);
-  }
-  void begin_take(const exchange_request&, std::uint32_t call, std::uint64_t) {
-    await_work();
-    give(job::take, call);
-  }
-  std::uint32_t end_take() {
-    await_work();
-    return link_.load_shared(late_at);
-  }
-  void dismiss() {
-    await_work();
-    give(job::leave, 0);
-  }
+  static constexpr bool leads() { return true; }
+  static constexpr bool shares() { return false; }
+  static constexpr kernels::peer::worker work() { return {~std::uint64_t{0}, 1}; }
+  static bool any(Link& link, bool mine) { return link.sync_or(mine); }
 
-  /// Works in the second thread until the first one dismisses it.
+  void begin_take(Link&, const exchange_request&, std::uint32_t, std::uint64_t) { is_working_ = true; }
+  std::uint32_t end_take() {
+    const bool has_taken = is_working_;
+    await_work();
+    return has_taken ? link_.load_shared(late_at) : kernels::peer::no_rank;
+  }
+  void dismiss() { await_work(); }
+
+  /// Is the second thread.
   static void serve(Link& link, const exchange_request& request) {
-    waiting_gate gate{link};
-    kernels::peer::send_rows(link, request, {{0, 1}, {0, 1}}, gate);
-    for (;; gate.has_job = false) {
-      gate.await_job();
-      const auto next = static_cast<job>(link.load_shared(job_at));
-      const std::uint32_t call = gate.call();
-      if (next == job::leave) return;
-      if (next == job::take) {
-        link.store_shared(late_at, kernels::peer::take_rows(link, request, call, exchange_deadline, {{0, 1}, {0, 1}}));
-      }
-      link.sync();
-    }
+    const second_thread member{request.row_bytes};
+    const std::uint32_t call = link.load(link.rank(), offsetof(detail::peer::window_header, exchanges)) + 1;
+    if (!kernels::peer::join_exchange(link, request, call, exchange_deadline, member)) return;
+    link.store_shared(late_at, kernels::peer::take_rows(link, request, call, exchange_deadline, member.packing(),
+                                                        member.work(), member.ranks()));
+    link.sync();
   }
 
  private:
-  enum class job : std::uint32_t { leave, send_rows, send_pulled, take };
-  /// Opens once the first thread lets rows be sent, its first job if there are some.
-  struct waiting_gate {
-    Link& link;
-    bool has_job{false};
+  struct second_thread {
+    std::uint32_t row_bytes;
 
-    bool pass() {
-      const bool is_first = !has_job;
-      await_job();
-      const auto next = static_cast<job>(link.load_shared(job_at));
-      const bool may_send = next == job::send_rows || next == job::send_pulled;
-      if (may_send && is_first) {
-        kernels::peer::send_slot(link, link.rank(), call(), next == job::send_pulled, {0, 1});
-      }
-      return may_send;
-    }
-    std::uint32_t call() { return link.load_shared(call_at); }
-    void await_job() {
-      if (!has_job) link.sync();
-      has_job = true;
-    }
+    static constexpr bool leads() { return false; }
+    static constexpr bool shares() { return true; }
+    static constexpr kernels::peer::worker work() { return {0, 1}; }
+    static constexpr kernels::peer::dealt_items ranks() { return {0, 1, {0, 1}}; }
+    kernels::peer::row_packing packing() const { return kernels::peer::row_packing(row_bytes); }
+    static bool any(Link& link, bool mine) { return link.sync_or(mine); }
   };
-  static constexpr std::uint32_t job_at = 1 << 16, call_at = job_at + 4, late_at = job_at + 8;
+  static constexpr std::uint32_t late_at = 1 << 16;
 
-  void give(job next, std::uint32_t call) {
-    link_.store_shared(job_at, static_cast<std::uint32_t>(next));
-    link_.store_shared(call_at, call);
-    link_.sync();
-    is_working_ = true;
-  }
   void await_work() {
     if (is_working_) link_.sync();
     is_working_ = false;
@@ -183,7 +155,7 @@ class exchange_body {
       return link.exchange_by_parcels(request(link.rank()), case_.pair_bytes, exchange_deadline);
     } else {
       if (!case_.has_crew || block_ != 0) {
-        lone_crew<Link> alone{link};
+        lone_thread alone{request(link.rank()).row_bytes};
         return kernels::peer::exchange(link, request(link.rank()), alone, exchange_deadline);
       }
       Crew crew(link);

@@ -89,9 +89,9 @@ class experts_body {
     return kernels::peer::fetch(link, request, pieces.data(), experts_deadline);
   }
   peer_verdict exchange(Link& link, const exchange_request& request, const exchange_request& next = {}) const {
-    lone_crew<Link> crew{link};
+    lone_thread alone{request.row_bytes};
     if (awaits() || thread_ != 0 || is_extra()) return {};
-    return kernels::peer::exchange(link, request, crew, experts_deadline, next);
+    return kernels::peer::exchange(link, request, alone, experts_deadline, next);
   }
   /// Returns whether only dispatches of few tokens have this block.
   bool is_extra() const { return block_ == case_.blocks; }

@@ -77,6 +77,12 @@ struct without_sync : faulty_link {
   void sync() {}
 };
 
+/// Goes on without the other threads of its block.
+struct without_sync_or : faulty_link {
+  using faulty_link::faulty_link;
+  [[nodiscard]] static bool sync_or(bool mine) { return mine; }
+};
+
 struct without_wait_gets : faulty_link {
   using faulty_link::faulty_link;
   void wait_gets(std::uint32_t = 0) {}

@@ -35,8 +35,8 @@ class parcel_link : public Base {
     this->end_kernel();
     kernels::peer::deliver_parcels(own, request, at_, request.block, request.blocks);
     this->end_kernel();
-    lone_crew<parcel_link> crew{*this};
-    return kernels::peer::exchange(*this, request, crew, deadline);
+    lone_thread alone{request.row_bytes};
+    return kernels::peer::exchange(*this, request, alone, deadline);
   }
 
   // Calls that may go to other ranks.

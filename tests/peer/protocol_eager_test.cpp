@@ -137,6 +137,12 @@ TEST(protocol_eager_faults, a_missing_barrier_with_the_crew_is_seen) {
   expect_failure_at_random(exchange_program<without_sync>(crewed), "");
 }
 
+TEST(protocol_eager_faults, a_thread_that_announces_and_hears_alone_is_seen) {
+  exchange_case crewed = two_eager_calls();
+  crewed.has_crew = true;
+  expect_failure_at_random(exchange_program<without_sync_or>(crewed), "");
+}
+
 TEST(protocol_eager_faults, an_epoch_not_raised_is_seen) {
   expect_eager_fault<epoch_not_raised<offsetof(window_header, exchanges)>>("");
 }

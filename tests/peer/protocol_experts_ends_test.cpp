@@ -236,8 +236,8 @@ void fetch_hostile_records(model_link& link) {
   link.raise_here(offsetof(window_header, steps_raised), 1);  // places are known
   kernels::peer::fetch_request request = work.rows;
   request.call.has_credits = true;  // there was no call before
-  const peer_verdict announced = kernels::peer::announce(link, request.call, kernels::peer::no_moves{},
-                                                         kernels::peer::calls_of_dispatch, experts_deadline);
+  const peer_verdict announced =
+      kernels::peer::announce(link, request.call, kernels::peer::calls_of_dispatch, experts_deadline);
   link.expect(announced.status == peer_status::ok, "the rows are announced");
   request.call.block = 1;
   kernels::peer::fetch_piece pieces[kernels::peer::most_fetch_stages];

@@ -126,6 +126,11 @@ TEST(protocol_push_faults, a_missing_quiet_is_seen) {
 TEST(protocol_push_faults, a_quiet_without_a_fence_is_seen) {
   expect_seen<quiet_without_fence>("the row is right");
 }
+TEST(protocol_push_faults, an_announcement_that_does_not_carry_what_was_written_is_seen) {
+  exchange_case mixed = pushed(three_ranks());
+  mixed.is_eager = mixed.odd_ranks_pull = true;
+  expect_failure_at_random(exchange_program<without_release>(mixed), "row is right");
+}
 TEST(protocol_push_faults, a_missing_flush_is_seen) {
   expect_seen<without_flush>("the row is right");
 }

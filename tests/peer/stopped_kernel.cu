@@ -6,7 +6,7 @@
 #include <cuda/ptx>
 
 #include "kernels/peer/row_crew.cuh"
-#include "peer/lone_crew.hpp"
+#include "peer/lone_thread.hpp"
 
 namespace tmap::testing {
 namespace {
@@ -61,9 +61,9 @@ class stopping_link : public peer_link {
     step();
     peer_link::send(rank, offset, given);
   }
-  __device__ void store_row_word(std::uint64_t offset, std::uint32_t value) {
+  __device__ void store_row_words(std::uint64_t offset, std::uint32_t words, const packet& given) {
     step();
-    peer_link::store_row_word(offset, value);
+    peer_link::store_row_words(offset, words, given);
   }
   __device__ void store_rows(const row_piece& rows, std::uint32_t from_shared) {
     step();
@@ -101,8 +101,8 @@ __global__ void __launch_bounds__(1)
   for (tile_barrier& each : gets) each.init(1);
   device::fence_barrier_init();
   stopping_link link(window, staging, gets, taken, stop, *steps);
-  lone_crew<stopping_link> crew{link};
-  static_cast<void>(exchange(link, request, crew, link.now() + patience));
+  lone_thread alone{request.row_bytes};
+  static_cast<void>(exchange(link, request, alone, link.now() + patience));
 }
 
 }  // namespace

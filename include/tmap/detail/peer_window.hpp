@@ -56,6 +56,12 @@ static_assert(std::is_trivial_v<window_header> && std::is_standard_layout_v<wind
 
 inline constexpr std::uint64_t word_bytes = sizeof(std::uint32_t);
 
+/// Returns whether a counter has come to `value`. Counters run for ever and wrap around: two values
+/// that are compared differ by less than 2^31.
+TMAP_HOST_DEVICE constexpr bool has_come(std::uint32_t counter, std::uint32_t value) {
+  return counter - value < 1u << 31;
+}
+
 /// Returns the tag of the packets of a call. No packet has the tag 0 before it has come.
 TMAP_HOST_DEVICE constexpr std::uint32_t tag_of(std::uint32_t call) {
   return call << 1 | 1;

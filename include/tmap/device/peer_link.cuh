@@ -25,6 +25,7 @@ class peer_link {
   static constexpr std::uint64_t no_word = ~std::uint64_t{0};
 
   using packet = tmap::detail::peer::packet;
+  static constexpr std::uint32_t packet_words = tmap::detail::peer::packet_words;
 
   /// Puts need shared memory, a multiple of 16. Gets also need a barrier for each set that is
   /// used, at most 32. `init(1)` has made them ready, no phase has passed, and no other thread uses
@@ -177,19 +178,38 @@ class peer_link {
     };
     return detail::poll_relaxed(look, deadline, unless == no_word ? nullptr : word(rank(), unless));
   }
-  /// Loads and stores a word of a row, at any byte of a window.
-  [[nodiscard]] __device__ std::uint32_t load_row_word(std::uint64_t offset) const {
+  /// Loads and stores so many words of a row, at any byte of a window. They are those of a packet.
+  [[nodiscard]] __device__ packet load_row_words(std::uint64_t offset, std::uint32_t words) const {
     const unsigned char* const from = at(rank(), offset);
-    if (offset % sizeof(std::uint32_t) == 0) return *reinterpret_cast<const std::uint32_t*>(from);
-    return from[0] | from[1] << 8 | from[2] << 16 | std::uint32_t{from[3]} << 24;
-  }
-  __device__ void store_row_word(std::uint64_t offset, std::uint32_t value) const {
-    unsigned char* const to = at(rank(), offset);
+    packet found{};
     if (offset % sizeof(std::uint32_t) == 0) {
-      *reinterpret_cast<std::uint32_t*>(to) = value;
-      return;
+#pragma unroll
+      for (std::uint32_t i = 0; i < packet_words; ++i) {
+        if (i < words) found.words[i] = reinterpret_cast<const std::uint32_t*>(from)[i];
+      }
+      return found;
     }
-    for (std::uint32_t i = 0; i < sizeof(value); ++i) to[i] = static_cast<unsigned char>(value >> 8 * i);
+#pragma unroll
+    for (std::uint32_t i = 0; i < packet_words; ++i) {
+      const unsigned char* const bytes = from + i * sizeof(std::uint32_t);
+      if (i < words) found.words[i] = bytes[0] | bytes[1] << 8 | bytes[2] << 16 | std::uint32_t{bytes[3]} << 24;
+    }
+    return found;
+  }
+  __device__ void store_row_words(std::uint64_t offset, std::uint32_t words, const packet& given) const {
+    unsigned char* const to = at(rank(), offset);
+    const bool is_aligned = offset % sizeof(std::uint32_t) == 0;
+#pragma unroll
+    for (std::uint32_t i = 0; i < packet_words; ++i) {
+      if (is_aligned && i < words) reinterpret_cast<std::uint32_t*>(to)[i] = given.words[i];
+    }
+    if (is_aligned) return;
+#pragma unroll
+    for (std::uint32_t i = 0; i < sizeof(given.words); ++i) {
+      if (i / sizeof(std::uint32_t) < words) {
+        to[i] = static_cast<unsigned char>(given.words[i / sizeof(std::uint32_t)] >> 8 * (i % sizeof(std::uint32_t)));
+      }
+    }
   }
   /// Looks at a signal of the own window once, and learns nothing else. The thread goes on until it
   /// uses the result.

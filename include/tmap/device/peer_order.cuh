@@ -9,6 +9,7 @@
 /// barrier. Bulk copies may read it after `fence_global_accesses` in the thread that issues them. A
 /// signal is a word of global memory of this or another GPU that is only ever raised.
 
+#include <tmap/detail/peer_window.hpp>
 #include <tmap/detail/standard.hpp>
 #include <tmap/device/ptx_peer.cuh>
 #include <tmap/device/tile_copy.cuh>
@@ -52,11 +53,7 @@ __device__ inline void raise_released(std::uint32_t* signal, std::uint32_t by = 
   ptx::red_add_relaxed_sys(signal, by);
 }
 
-/// Returns whether a counter has come to `value`. Counters run for ever and wrap around: two values
-/// that are compared differ by less than 2^31.
-TMAP_HOST_DEVICE constexpr bool has_come(std::uint32_t counter, std::uint32_t value) {
-  return counter - value < 1u << 31;
-}
+using tmap::detail::peer::has_come;
 
 namespace detail {
 

@@ -204,6 +204,14 @@ void machine::barrier(std::uint32_t me) {
   meet(me, of_blocks_[threads_[me].block], false);
 }
 
+/// barrier.red.or (9.7.13.1): the same, and all threads get whether one of them passed true.
+bool machine::barrier_or(std::uint32_t me, bool mine) {
+  meeting& with = of_blocks_[threads_[me].block];
+  with.any = with.any || mine;
+  meet(me, with, false);
+  return with.any_met;
+}
+
 /// The end of a kernel and the start of the next one of the rank: CUDA's own order, which is one of
 /// all proxies but that of tensor maps (8.9.4).
 void machine::kernel_boundary(std::uint32_t me) {
@@ -229,6 +237,8 @@ void machine::meet(std::uint32_t me, meeting& with, bool joins_proxies) {
     threads_[each].generic = generic;
     threads_[each].async = async;
   }
+  with.any_met = with.any;
+  with.any = false;
   with.arrived = 0;
   ++with.generation;
 }

@@ -36,7 +36,10 @@ void machine::clear() {
     each.loads.clear();
   }
   for (auto* const meetings : {&of_blocks_, &of_ranks_}) {
-    for (meeting& each : *meetings) each.arrived = each.generation = 0;
+    for (meeting& each : *meetings) {
+      each.arrived = each.generation = 0;
+      each.any = each.any_met = false;
+    }
   }
 }
 
@@ -53,7 +56,9 @@ std::uint64_t machine::hash() const {
     }
   }
   for (const auto* const meetings : {&of_blocks_, &of_ranks_}) {
-    for (const meeting& each : *meetings) hash = mix(hash, std::uint64_t{each.generation} << 32 | each.arrived);
+    for (const meeting& each : *meetings) {
+      hash = mix(hash, std::uint64_t{each.generation} << 32 | each.arrived << 2 | each.any << 1 | each.any_met);
+    }
   }
   return hash;
 }

@@ -17,7 +17,7 @@
 //
 // Left out: a read never returns a value that is written after it (load buffering). PTX allows that
 // for relaxed accesses. It matters only to programs that announce by relaxed writes without a
-// fence, and the link has none.
+// fence. The link has none, but credits whose thread has compared tags before (docs/peers.md).
 
 #include <cstdint>
 #include <functional>
@@ -34,10 +34,7 @@
 
 namespace tmap::ranks {
 
-/// Returns whether a counter has come to a value; both may have wrapped around.
-constexpr bool has_come(std::uint32_t counter, std::uint32_t value) {
-  return static_cast<std::int32_t>(counter - value) >= 0;
-}
+using detail::peer::has_come;
 
 /// Names what a thread polls for.
 struct awaited {
@@ -100,6 +97,7 @@ class machine {
   void fence_acq_rel(std::uint32_t me);
   void fence_proxy_async(std::uint32_t me);
   void barrier(std::uint32_t me);
+  bool barrier_or(std::uint32_t me, bool mine);
   void kernel_boundary(std::uint32_t me);
 
  private:
@@ -131,6 +129,8 @@ class machine {
     std::vector<std::uint32_t> members;
     std::uint32_t arrived{0};
     std::uint32_t generation{0};
+    bool any{false};      ///< of those that have arrived, one passed true
+    bool any_met{false};  ///< the same of the last ones that met
   };
 
   position find(std::uint32_t me, location at, std::uint32_t value) const;

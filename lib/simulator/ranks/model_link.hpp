@@ -100,10 +100,18 @@ class model_link {
     }
     return true;
   }
-  [[nodiscard]] std::uint32_t load_row_word(std::uint64_t offset) { return load(rank_, offset); }
-  void store_row_word(std::uint64_t offset, std::uint32_t value) { store(rank_, offset, value); }
+  [[nodiscard]] detail::peer::packet load_row_words(std::uint64_t offset, std::uint32_t words) {
+    detail::peer::packet found{};
+    for (std::uint32_t i = 0; i < words; ++i) found.words[i] = load(rank_, offset + 4 * i);
+    return found;
+  }
+  void store_row_words(std::uint64_t offset, std::uint32_t words, const detail::peer::packet& given) {
+    for (std::uint32_t i = 0; i < words; ++i) store(rank_, offset + 4 * i, given.words[i]);
+  }
   [[nodiscard]] std::uint32_t taken(std::uint32_t offset) { return load_shared(taken_at(0) + offset); }
-  [[nodiscard]] std::uint32_t look(std::uint64_t signal) { return poll(signal, 1, 0, no_word, false) ? 1 : 0; }
+  [[nodiscard]] std::uint32_t look(std::uint64_t signal) {
+    return poll(signal, 1, 0, no_word, false) ? load(rank_, signal) : 0;
+  }
   [[nodiscard]] bool wait(std::uint64_t signal, std::uint32_t value, std::uint64_t deadline,
                           std::uint64_t unless = no_word) {
     return poll(signal, value, deadline, unless, true);
@@ -114,6 +122,8 @@ class model_link {
 
   // Calls of test programs that protocols do without.
   void store_shared(std::uint32_t offset, std::uint32_t value) { machine_->store(thread_, shared(offset), value); }
+  /// Waits for the other threads of the block. Returns whether one of them passed true.
+  [[nodiscard]] bool sync_or(bool mine) { return machine_->barrier_or(thread_, mine); }
   /// Ends a kernel of this rank and begins its next one.
   void end_kernel() { machine_->kernel_boundary(thread_); }
   /// Ends the execution as failed unless `holds`.
