@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The arrays of one of two ranks for dispatches and combines of experts by tmap.peer, and graphs
-and times that both ranks make together. Needs PyTorch and its process group."""
+"""The arrays of a rank for dispatches and combines of experts by tmap.peer, and graphs and times
+that two ranks make together. Needs PyTorch, and its process group for those."""
 import torch
 import torch.distributed as dist
 
@@ -11,15 +11,15 @@ PATIENCE = 30  # seconds; a rank may still load kernels
 _SLEEP = 20_000_000  # cycles, about 10 ms: the host enqueues all work in the meantime
 
 
-def expert_shape(tokens, width, experts, k, returned):
-    return peer.ExpertShape(tokens=tokens, k=k, experts=experts, columns=width, arrivals=RANKS * tokens,
+def expert_shape(tokens, width, experts, k, returned, ranks=RANKS):
+    return peer.ExpertShape(tokens=tokens, k=k, experts=experts, columns=width, arrivals=ranks * tokens,
                             returned=returned)
 
 
-def window_bytes(sizes):
+def window_bytes(sizes, ranks=RANKS):
     """Returns the bytes of a window for `ExpertArrays` of these sizes."""
-    rows = sizes.row_count(RANKS) * sizes.columns * 2
-    return sum(map(_whole, (sizes.tokens * sizes.columns * 2, rows, rows, sizes.workspace_bytes(RANKS))))
+    rows = sizes.row_count(ranks) * sizes.columns * 2
+    return sum(map(_whole, (sizes.tokens * sizes.columns * 2, rows, rows, sizes.workspace_bytes(ranks))))
 
 
 def open_window(nbytes, memory):
@@ -41,15 +41,15 @@ class ExpertArrays:
 
     def __init__(self, window, sizes):
         self.window, self.sizes, self._used = window, sizes, 0
-        rows, tokens = sizes.row_count(RANKS), sizes.tokens
+        rows, tokens = sizes.row_count(window.ranks), sizes.tokens
         self.x = self._part((tokens, sizes.columns), "bf16")
         self.rows = self._part((rows, sizes.columns), "bf16")
         self.results = self._part((rows, sizes.columns), "bf16")
-        self.workspace = self._part((sizes.workspace_bytes(RANKS),), "u8")
+        self.workspace = self._part((sizes.workspace_bytes(window.ranks),), "u8")
         self.ids = torch.empty(tokens, sizes.k, device="cuda", dtype=torch.int32)
         self.weights = torch.empty(tokens, sizes.k, device="cuda")
-        self.ends = torch.empty(sizes.experts // RANKS, device="cuda", dtype=torch.int32)
-        self.pending = torch.empty(sizes.experts // RANKS + 1, device="cuda", dtype=torch.int32)
+        self.ends = torch.empty(sizes.experts // window.ranks, device="cuda", dtype=torch.int32)
+        self.pending = torch.empty(sizes.experts // window.ranks + 1, device="cuda", dtype=torch.int32)
         self.out = torch.empty(tokens, sizes.columns, device="cuda", dtype=torch.bfloat16)
 
     def _part(self, shape, dtype):
