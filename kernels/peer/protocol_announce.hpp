@@ -204,8 +204,8 @@ template <class Link>
   return give_up_credits(link, past);
 }
 
-/// Does the same for all earlier exchanges. This rank's rows may be overwritten only if the verdict
-/// is ok: in a broken group, slower ranks may still be pulling them.
+/// Does the same for all earlier exchanges. This rank's rows may be overwritten only if the
+/// verdict is ok: in a broken group, slower ranks may still be pulling them.
 template <class Link>
 [[nodiscard]] TMAP_HOST_DEVICE peer_verdict await_credits(Link& link, std::uint64_t deadline) {
   const bool is_over = is_broken(link);

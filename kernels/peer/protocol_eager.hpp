@@ -123,53 +123,68 @@ struct coming_packets {
     return link.await_packets(eager_packet_at(link.ranks(), source, i), step, count, tag_of(call), found, deadline,
                               offsetof(window_header, broken));
   }
+  /// Looks for them once. The thread goes on until it uses the result.
+  template <std::uint32_t Most>
+  [[nodiscard]] TMAP_HOST_DEVICE bool look(std::uint32_t i, std::uint32_t step, std::uint32_t count,
+                                           packet (&found)[Most]) const {
+    return link.look_packets(eager_packet_at(link.ranks(), source, i), step, count, tag_of(call), found);
+  }
 };
 
 /// Takes this worker's share of the packets from `begin` to `end`: `from` fetches them, and
-/// `use(i, packet)` gets each. Returns whether all came. So many are on their way `at_once`.
-template <std::uint32_t at_once, class From, class Use>
+/// `use(i, packet)` gets each. Returns whether all came.
+template <class From, class Use>
 [[nodiscard]] TMAP_HOST_DEVICE bool take_packets(const worker& mine, std::uint32_t begin, std::uint32_t end,
                                                  const From& from, const Use& use) {
+  static_assert(packets_at_once == 2);
   const auto step = static_cast<std::uint32_t>(mine.count);
   TMAP_KEEP_ROLLED
-  for (auto first = begin + static_cast<std::uint32_t>(mine.number); first < end; first += at_once * step) {
-    std::uint32_t count = 1;
-    for (std::uint32_t j = 1; j < at_once; ++j) count += first + j * step < end ? 1 : 0;
-    packet found[at_once];
+  for (auto first = begin + static_cast<std::uint32_t>(mine.number); first < end; first += packets_at_once * step) {
+    const std::uint32_t count = first + step < end ? packets_at_once : 1;
+    packet found[packets_at_once];
     if (!from.fetch(first, step, count, found)) return false;
     TMAP_KEEP_ROLLED
-    for (std::uint32_t j = 0; j < count; ++j) {
-      use(first + j * step, found[0]);
-      for (std::uint32_t k = 1; k < at_once; ++k) found[k - 1] = found[k];  // no index of a loop: they are registers
-    }
+    for (std::uint32_t j = 0; j < count; ++j) use(first + j * step, j == 0 ? found[0] : found[1]);
   }
   return true;
 }
 
-/// Takes this thread's share of the eager rows of all ranks, once they are announced and judged. It
-/// also writes its share of the counts. Returns a rank whose rows did not come by the deadline, or
-/// before the group broke.
-template <class Link>
+/// Takes this thread's share of the eager rows of all ranks, once they are announced. It looks for
+/// the first ones, and then calls `may_take()`, once, as all threads of the block do: it returns
+/// whether rows may move. Returns a rank whose rows did not come by the deadline, or before the
+/// group broke.
+template <class Link, class MayTake>
 [[nodiscard]] TMAP_HOST_DEVICE std::uint32_t take_rows(Link& link, const exchange_request& request, std::uint32_t call,
                                                        std::uint64_t deadline, const row_packing& packing,
-                                                       const worker& mine, const dealt_items& sources) {
+                                                       const dealt_items& sources, const MayTake& may_take) {
   const announcements<Link> announced(link, request);
   const std::uint64_t step = row_step(request.out_pitch, request.row_bytes);
-  std::uint32_t late = no_rank;
-  write_out_splits(link, request, mine);
+  const auto own_step = static_cast<std::uint32_t>(sources.own.count);
+  bool has_asked = false;
   TMAP_KEEP_ROLLED
   for (std::uint32_t source = sources.first; source < link.ranks(); source += sources.step) {
-    const std::uint32_t rows = announced.total(source, link.rank());
-    if (late != no_rank || rows == 0 || !announced.is_eager(source)) continue;
-    const std::uint64_t out = request.out + announced.rows_of_ranks(source) * step;
-    const auto store = [&](std::uint32_t i, const packet& found) {
-      const packed_words to = packing.words_of(i);
-      link.store_row_words(out + to.row * step + to.byte, to.words, found);
-    };
     const coming_packets<Link> coming{link, source, call, deadline};
-    if (!take_packets<row_packets_at_once>(sources.own, 0, packing.packets_of_rows(rows), coming, store)) late = source;
+    const std::uint32_t rows = announced.is_eager(source) ? announced.total(source, link.rank()) : 0;
+    const std::uint32_t packets = packing.packets_of_rows(rows);
+    const std::uint64_t out = request.out + announced.rows_of_ranks(source) * step;
+    auto i = static_cast<std::uint32_t>(sources.own.number);
+    TMAP_KEEP_ROLLED
+    do {
+      std::uint32_t count = 0;
+      for (std::uint32_t j = 0; j < row_packets_at_once; ++j) count += i + j * own_step < packets ? 1 : 0;
+      packet found[row_packets_at_once];
+      bool have_come = coming.look(i, own_step, count, found);
+      if (!has_asked && !may_take()) return no_rank;
+      has_asked = true;
+      have_come = have_come || coming.fetch(i, own_step, count, found);
+      if (!have_come) return source;
+      for (std::uint32_t j = 0; j < row_packets_at_once; ++j, i += own_step) {
+        const packed_words to = packing.words_of(i);
+        if (j < count) link.store_row_words(out + to.row * step + to.byte, to.words, found[j]);
+      }
+    } while (i < packets);
   }
-  return late;
+  return no_rank;
 }
 
 }  // namespace tmap::kernels::peer

@@ -212,19 +212,19 @@ template <class Link, class Block>
   }
 }
 
-/// Waits for the announcements of all ranks, and judges them. All threads get a verdict that is ok,
-/// or another one: the true one is that of the thread that leads.
+/// Waits for the announcements of all ranks. Returns whether they came, for all threads.
 template <class Link, class Block>
-[[nodiscard]] TMAP_HOST_DEVICE peer_verdict hear_together(Link& link, const exchange_request& request,
-                                                          std::uint32_t call, std::uint64_t deadline, Block& block) {
-  const bool is_over = block.leads() && is_broken(link);
-  const worker& mine = block.work();
-  const bool have_come = await_packets_of_slots(link, request, call, deadline, mine);
-  if (block.any(link, !have_come)) {
-    return block.leads() ? give_up_slots(link, call) : peer_verdict{peer_status::broken};
-  }
-  if (!block.any(link, is_over || !are_good(link, request, mine))) return {};
-  return block.leads() ? judge(link, request, is_over) : peer_verdict{peer_status::broken};
+[[nodiscard]] TMAP_HOST_DEVICE bool hear_together(Link& link, const exchange_request& request, std::uint32_t call,
+                                                  std::uint64_t deadline, Block& block) {
+  return !block.any(link, !await_packets_of_slots(link, request, call, deadline, block.work()));
+}
+
+/// Judges them. Returns whether rows may move, for all threads. One of them has looked whether the
+/// group `was_broken` when the call began.
+template <class Link, class Block>
+[[nodiscard]] TMAP_HOST_DEVICE bool judge_together(Link& link, const exchange_request& request, bool was_broken,
+                                                   Block& block) {
+  return !block.any(link, was_broken || !are_good(link, request, block.work()));
 }
 
 /// Moves the rows of an exchange, and announces the call after it. This thread leads its block. The
@@ -247,7 +247,9 @@ struct exchange_moves {
   template <class Link>
   [[nodiscard]] TMAP_HOST_DEVICE peer_verdict hear(Link& link, const exchange_request&, std::uint32_t call,
                                                    std::uint64_t) const {
-    return hear_together(link, request, call, deadline, block);
+    const bool is_over = is_broken(link);
+    if (!hear_together(link, request, call, deadline, block)) return give_up_slots(link, call);
+    return judge_together(link, request, is_over, block) ? peer_verdict{} : judge(link, request, is_over);
   }
   template <class Link>
   [[nodiscard]] TMAP_HOST_DEVICE peer_verdict move(Link& link, std::uint32_t call) {
@@ -295,14 +297,30 @@ template <class Link, class Block>
   return run_call(link, request, deadline, moves);
 }
 
-/// Takes part in an exchange, in another thread of the block, until rows move. Returns whether they
-/// do, and this thread must then `take_rows` if the block is the first one.
+/// Is how a thread of a block has shared an exchange.
+struct shared_exchange {
+  bool moves;          ///< rows
+  std::uint32_t late;  ///< a rank whose eager rows did not come
+};
+
+/// Shares an exchange, in another thread of the block: until it has taken the eager rows if that is
+/// the first one, and otherwise until rows move.
 template <class Link, class Block>
-[[nodiscard]] TMAP_HOST_DEVICE bool join_exchange(Link& link, const exchange_request& request, std::uint32_t call,
-                                                  std::uint64_t deadline, Block& block) {
-  if (may_begin(link, request).status != peer_status::ok) return false;
-  if (has_own_slot(request) && !announce_together(link, request, call, deadline, block)) return false;
-  return hear_together(link, request, call, deadline, block).status == peer_status::ok;
+[[nodiscard]] TMAP_HOST_DEVICE shared_exchange share_exchange(Link& link, const exchange_request& request,
+                                                              std::uint32_t call, std::uint64_t deadline,
+                                                              Block& block) {
+  shared_exchange shared{false, no_rank};
+  if (may_begin(link, request).status != peer_status::ok) return shared;
+  if (has_own_slot(request) && !announce_together(link, request, call, deadline, block)) return shared;
+  if (!hear_together(link, request, call, deadline, block)) return shared;
+  const auto may_take = [&] { return shared.moves = judge_together(link, request, false, block); };
+  if (request.block != 0) {
+    may_take();
+  } else {
+    shared.late = take_rows(link, request, call, deadline, block.packing(), block.ranks(), may_take);
+    if (shared.moves) write_out_splits(link, request, block.work());
+  }
+  return shared;
 }
 
 }  // namespace tmap::kernels::peer

@@ -52,11 +52,10 @@ struct record_packets {
   bool are_eager;
   std::uint64_t offset;  ///< in the window of the source
 
-  template <std::uint32_t Most>
   [[nodiscard]] TMAP_HOST_DEVICE bool fetch(std::uint32_t i, std::uint32_t step, std::uint32_t count,
-                                            packet (&found)[Most]) const {
+                                            packet (&found)[packets_at_once]) const {
     if (are_eager) return coming.fetch(i, step, count, found);
-    for (std::uint32_t j = 0; j < Most; ++j) {
+    for (std::uint32_t j = 0; j < packets_at_once; ++j) {
       if (j < count) found[j] = to.pull(offset, i + j * step);
     }
     return true;
@@ -88,8 +87,7 @@ template <class Link>
       const record_packets<Link> packets{
           {link, source, call, deadline}, taker, announced.is_eager(source), announced.begin_at(source)};
       const auto take = [&](std::uint32_t i, const packet& found) { taker.take(i, found); };
-      const std::uint32_t begin = taker.packets(from - first);
-      if (!take_packets<packets_at_once>(mine, begin, taker.packets(to - first), packets, take)) late = source;
+      if (!take_packets(mine, taker.packets(from - first), taker.packets(to - first), packets, take)) late = source;
     }
     first = end;
   }

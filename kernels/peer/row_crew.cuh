@@ -130,11 +130,9 @@ class crew_member {
                         std::uint64_t patience) {
     const std::uint64_t deadline = link.now() + patience;
     const std::uint32_t call = link.load(link.rank(), offsetof(window_header, exchanges)) + 1;
-    if (join_exchange(link, request, call, deadline, *this) && request.block == 0) {
-      const std::uint32_t late = take_rows(link, request, call, deadline, packing_, mine_, ranks_);
-      if (late != no_rank) crew_.late = late;
-      crew_.done.arrive();
-    }
+    const shared_exchange done = share_exchange(link, request, call, deadline, *this);
+    if (done.late != no_rank) crew_.late = done.late;
+    if (done.moves && request.block == 0) crew_.done.arrive();
     store_pieces(link, shared);
   }
   /// Stores what the leading thread has pulled to shared memory, until that dismisses the crew.

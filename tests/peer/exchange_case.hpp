@@ -91,9 +91,9 @@ class second_thread_crew {
   static void serve(Link& link, const exchange_request& request) {
     const second_thread member{request.row_bytes};
     const std::uint32_t call = link.load(link.rank(), offsetof(detail::peer::window_header, exchanges)) + 1;
-    if (!kernels::peer::join_exchange(link, request, call, exchange_deadline, member)) return;
-    link.store_shared(late_at, kernels::peer::take_rows(link, request, call, exchange_deadline, member.packing(),
-                                                        member.work(), member.ranks()));
+    const auto done = kernels::peer::share_exchange(link, request, call, exchange_deadline, member);
+    if (!done.moves) return;
+    link.store_shared(late_at, done.late);
     link.sync();
   }
 

@@ -25,7 +25,8 @@ struct lone_thread {
   template <class Link>
   TMAP_HOST_DEVICE void begin_take(Link& link, const kernels::peer::exchange_request& request, std::uint32_t call,
                                    std::uint64_t deadline) {
-    late = kernels::peer::take_rows(link, request, call, deadline, packing(), work(), ranks());
+    late = kernels::peer::take_rows(link, request, call, deadline, packing(), ranks(), [] { return true; });
+    kernels::peer::write_out_splits(link, request, work());
   }
   TMAP_HOST_DEVICE std::uint32_t end_take() const { return late; }
 };

@@ -178,6 +178,23 @@ class peer_link {
     };
     return detail::poll_relaxed(look, deadline, unless == no_word ? nullptr : word(rank(), unless));
   }
+  /// Looks once for the packets of `await_packets`, of which there may be none. Returns whether all
+  /// are there. The thread goes on until it uses the result.
+  template <std::uint32_t Most>
+  [[nodiscard]] __device__ bool look_packets(std::uint64_t first, std::uint32_t step, std::uint32_t count,
+                                             std::uint32_t tag, packet (&found)[Most]) const {
+    const auto* const sent = reinterpret_cast<const uint4*>(at(rank(), first));
+    bool all = true;
+#pragma unroll
+    for (std::uint32_t i = 0; i < Most; ++i) {
+      if (i >= count) continue;
+      const uint4 each = ptx::ld_relaxed_sys(sent + i * step);
+      found[i] = {{each.x, each.y, each.z}, each.w};
+    }
+#pragma unroll
+    for (std::uint32_t i = 0; i < Most; ++i) all &= i >= count || found[i].tag == tag;
+    return all;
+  }
   /// Loads and stores so many words of a row, at any byte of a window. They are those of a packet.
   [[nodiscard]] __device__ packet load_row_words(std::uint64_t offset, std::uint32_t words) const {
     const unsigned char* const from = at(rank(), offset);

@@ -100,6 +100,11 @@ class model_link {
     }
     return true;
   }
+  template <std::uint32_t Most>
+  [[nodiscard]] bool look_packets(std::uint64_t first, std::uint32_t step, std::uint32_t count, std::uint32_t tag,
+                                  detail::peer::packet (&found)[Most]) {
+    return await_packets(first, step, count, tag, found, 0);
+  }
   [[nodiscard]] detail::peer::packet load_row_words(std::uint64_t offset, std::uint32_t words) {
     detail::peer::packet found{};
     for (std::uint32_t i = 0; i < words; ++i) found.words[i] = load(rank_, offset + 4 * i);
