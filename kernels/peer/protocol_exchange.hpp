@@ -104,7 +104,7 @@ template <class Link, class Moves>
 [[nodiscard]] TMAP_HOST_DEVICE moved_call begin_call(Link& link, const exchange_request& request, std::uint32_t call,
                                                      std::uint64_t deadline, Moves& moves) {
   const std::uint32_t before = link.load(link.rank(), offsetof(window_header, workers_expected));
-  const peer_verdict begun = may_begin(link, request);
+  const peer_verdict begun = moves.may_begin(link, request);
   if (begun.status != peer_status::ok) return {call, before, false, begun};
   return {call, before, true, announce_and_move(link, request, call, deadline, moves)};
 }
@@ -150,6 +150,10 @@ template <class Link, class Moves>
 /// block runs it.
 struct lone_moves {
   template <class Link>
+  [[nodiscard]] TMAP_HOST_DEVICE peer_verdict may_begin(Link& link, const exchange_request& request) const {
+    return peer::may_begin(link, request);
+  }
+  template <class Link>
   [[nodiscard]] TMAP_HOST_DEVICE peer_verdict announce(Link& link, const exchange_request& request, std::uint32_t call,
                                                        std::uint64_t deadline) const {
     return peer::announce(link, request, call, deadline);
@@ -181,6 +185,15 @@ template <class Link>
 // thread has of its block: whether it `leads()`, and whether it `shares()` the rest. If so, it has
 // its share of the `work()` and of the `ranks()`, and the `packing()` of rows. All threads call
 // `any`, which returns whether one of them passed true. A block may have one thread.
+
+/// Lets all threads know whether a call begins. The one that leads has read how the call before
+/// ended. If others did, they could find how this one ends: another block writes it to the same
+/// word.
+template <class Link, class Block>
+[[nodiscard]] TMAP_HOST_DEVICE bool begin_together(Link& link, const exchange_request& request, bool may,
+                                                   Block& block) {
+  return request.after == 0 ? may : !block.any(link, !may);
+}
 
 /// Announces an exchange, and sends eager rows. Returns whether it did, for all threads.
 template <class Link, class Block>
@@ -238,6 +251,12 @@ struct exchange_moves {
   std::uint64_t deadline;
   bool reads{true};  ///< memory of other ranks, or writes there
 
+  template <class Link>
+  [[nodiscard]] TMAP_HOST_DEVICE peer_verdict may_begin(Link& link, const exchange_request&) const {
+    const peer_verdict begun = peer::may_begin(link, request);
+    static_cast<void>(begin_together(link, request, begun.status == peer_status::ok, block));
+    return begun;
+  }
   template <class Link>
   [[nodiscard]] TMAP_HOST_DEVICE peer_verdict announce(Link& link, const exchange_request&, std::uint32_t call,
                                                        std::uint64_t) const {
@@ -310,7 +329,7 @@ template <class Link, class Block>
                                                               std::uint32_t call, std::uint64_t deadline,
                                                               Block& block) {
   shared_exchange shared{false, no_rank};
-  if (may_begin(link, request).status != peer_status::ok) return shared;
+  if (!begin_together(link, request, fits_header(link.ranks(), request.groups), block)) return shared;
   if (has_own_slot(request) && !announce_together(link, request, call, deadline, block)) return shared;
   if (!hear_together(link, request, call, deadline, block)) return shared;
   const auto may_take = [&] { return shared.moves = judge_together(link, request, false, block); };

@@ -21,7 +21,7 @@ inline constexpr std::uint32_t threads_with_crew = leading_threads + crew_thread
 enum class crew_job : std::uint32_t { leave, store_piece };
 
 /// So often do the leading thread and its crew meet in a call.
-inline constexpr std::uint32_t most_meetings = 3;
+inline constexpr std::uint32_t most_meetings = 4;
 
 /// Is what the leading thread and the crew share, in shared memory.
 struct row_crew {

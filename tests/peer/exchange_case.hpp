@@ -43,7 +43,8 @@ struct exchange_case {
   std::uint64_t pair_bytes{512};  ///< the most from one rank to another, for links that carry parcels
   bool is_eager{false};           ///< rows that are few come with the announcement
   bool odd_ranks_pull{false};     ///< and let others pull theirs
-  bool has_crew{false};           ///< a second thread of the first block moves eager rows
+  bool has_crew{false};           ///< a second thread of each block shares its work
+  bool continues{false};          ///< a call after one that was no success ends as that one did
   std::uint32_t pushed_bytes{0};  ///< rows of so many bytes are pushed; 0: none
   bool odd_ranks_do_not_push{false};
 };
@@ -92,7 +93,7 @@ class second_thread_crew {
     const second_thread member{request.row_bytes};
     const std::uint32_t call = link.load(link.rank(), offsetof(detail::peer::window_header, exchanges)) + 1;
     const auto done = kernels::peer::share_exchange(link, request, call, exchange_deadline, member);
-    if (!done.moves) return;
+    if (!done.moves || request.block != 0) return;
     link.store_shared(late_at, done.late);
     link.sync();
   }
@@ -154,7 +155,7 @@ class exchange_body {
     if constexpr (requires { &Link::exchange_by_parcels; }) {
       return link.exchange_by_parcels(request(link.rank()), case_.pair_bytes, exchange_deadline);
     } else {
-      if (!case_.has_crew || block_ != 0) {
+      if (!case_.has_crew) {
         lone_thread alone{request(link.rank()).row_bytes};
         return kernels::peer::exchange(link, request(link.rank()), alone, exchange_deadline);
       }
@@ -193,6 +194,7 @@ class exchange_body {
                           case_.stages,  block_,          case_.blocks};
     made.is_eager = case_.is_eager && !(case_.odd_ranks_pull && rank % 2 == 1);
     made.pushed_bytes = case_.pushed_bytes;
+    if (case_.continues) made.after = offsetof(detail::peer::window_header, verdict);
     made.pushes = !(case_.odd_ranks_do_not_push && rank % 2 == 1);
     if (case_.rows_gap != 0) made.sent_pitch = rows_step();
     if (case_.out_gap != 0) made.out_pitch = out_step();
@@ -322,7 +324,7 @@ ranks::program exchange_program(const exchange_case& given, const verdict_check&
   made.ranks = given.ranks;
   for (std::uint32_t rank = 0; rank < given.ranks; ++rank) {
     for (std::uint32_t block = 0; block < given.blocks; ++block) {
-      for (std::uint32_t thread = 0; thread < (given.has_crew && block == 0 ? 2u : 1u); ++thread) {
+      for (std::uint32_t thread = 0; thread < (given.has_crew ? 2u : 1u); ++thread) {
         made.threads.push_back(
             {rank, rank * given.blocks + block, exchange_body<Link, Crew>(given, block, thread, *verdicts)});
       }

@@ -39,14 +39,17 @@ exchange_case dying_pushing_case(std::uint32_t blocks) {
 }
 
 /// Expects of each living rank that all its calls ended, and after a fatal one with `broken` alone.
-verdict_check living_ranks_end(std::uint32_t calls, std::uint32_t dead) {
-  return [calls, dead](const verdict_lists& verdicts) -> std::string {
+/// If calls `continue` others, they end as these did.
+verdict_check living_ranks_end(std::uint32_t calls, std::uint32_t dead, bool continue_others = false) {
+  return [calls, dead, continue_others](const verdict_lists& verdicts) -> std::string {
     for (std::uint32_t rank = 0; rank < verdicts.size(); ++rank) {
       if (rank == dead) continue;
       if (verdicts[rank].size() != calls) return "a rank ended early";
       bool is_over = false;
       for (const peer_verdict& each : verdicts[rank]) {
-        if (is_over && each.status != peer_status::broken) return "a call after the end went on";
+        const bool has_ended =
+            continue_others ? detail::peer::is_fatal(each.status) : each.status == peer_status::broken;
+        if (is_over && !has_ended) return "a call after the end went on";
         if (each.status != peer_status::ok && !detail::peer::is_fatal(each.status)) return "a status is wrong";
         is_over = detail::peer::is_fatal(each.status);
       }
@@ -87,6 +90,23 @@ TEST(protocol_death, others_end_by_their_deadline_with_eager_rows) {
 TEST(protocol_death, others_end_by_their_deadline_with_pushed_rows) {
   EXPECT_GT(die_at_each_step(exchange_program(dying_pushing_case(1), living_ranks_end(2, the_dying)), 6), 100u);
   EXPECT_GT(die_at_each_step(exchange_program(dying_pushing_case(2), living_ranks_end(2, the_dying)), 4), 100u);
+}
+
+/// All threads of a block must come to the same end. The next call reads how this one ended, which
+/// another block may write before some thread of this block begins.
+TEST(protocol_death, crews_end_with_the_thread_that_leads_them) {
+  for (exchange_case each : {dying_case(2), dying_eager_case(2), dying_pushing_case(2)}) {
+    each.has_crew = each.continues = true;
+    program broken = exchange_program(each, all_calls(peer_status::broken, 0));
+    for (std::uint32_t rank = 0; rank < each.ranks; ++rank) {
+      broken.initial.push_back({rank, offsetof(detail::peer::window_header, broken), 1});
+    }
+    expect_at_random(broken, 300);
+    program hasty = exchange_program(each, living_ranks_end(2, no_rank, true));
+    hasty.early_timeouts = 1;
+    expect_at_random(hasty, 300);
+    EXPECT_GT(die_at_each_step(exchange_program(each, living_ranks_end(2, the_dying, true)), 2), 50u);
+  }
 }
 
 /// A rank that gave up must leave its rows alone, since others may still pull them.
