@@ -102,6 +102,22 @@ TEST(protocol_eager, too_many_rows_are_named_to_all_and_nothing_moves) {
   expect_at_random(exchange_program<pulls_nothing>(full, all_calls(peer_status::bad_counts, 1)), 200);
 }
 
+/// Fails if a second call announces anything.
+struct announces_once : pulls_nothing {
+  using pulls_nothing::pulls_nothing;
+  void send(std::uint32_t to, std::uint64_t offset, const detail::peer::packet& given) {
+    expect(given.tag == detail::peer::tag_of(1), "a call that does not begin announces nothing");
+    pulls_nothing::send(to, offset, given);
+  }
+};
+TEST(protocol_eager, a_call_that_continues_one_without_success_does_not_begin) {
+  exchange_case full = two_eager_calls();
+  full.has_crew = full.continues = true;
+  full.blocks = 2;
+  full.capacity = 0;
+  expect_at_random(exchange_program<announces_once>(full, all_calls(peer_status::overflow, 0)), 200);
+}
+
 // Seeded faults.
 
 template <class Link>
