@@ -164,18 +164,7 @@ class peer_link {
   [[nodiscard]] __device__ bool await_packets(std::uint64_t first, std::uint32_t step, std::uint32_t count,
                                               std::uint32_t tag, packet (&found)[Most], std::uint64_t deadline,
                                               std::uint64_t unless = no_word) const {
-    const auto* const sent = reinterpret_cast<const uint4*>(at(rank(), first));
-    const auto look = [&] {
-      bool all = true;
-#pragma unroll
-      for (std::uint32_t i = 0; i < Most; ++i) {
-        if (i >= count) break;
-        const uint4 each = ptx::ld_relaxed_sys(sent + i * step);
-        found[i] = {{each.x, each.y, each.z}, each.w};
-        all &= each.w == tag;
-      }
-      return all;
-    };
+    const auto look = [&] { return look_packets(first, step, count, tag, found); };
     return detail::poll_relaxed(look, deadline, unless == no_word ? nullptr : word(rank(), unless));
   }
   /// Looks once for the packets of `await_packets`, of which there may be none. Returns whether all
