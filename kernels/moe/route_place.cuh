@@ -209,27 +209,31 @@ __device__ inline void count_share(const sort_work& work, const choice_tile& sha
   }
 }
 
-/// Sorts choices in one block, by the experts `ids` that are in its memory or the GPU's, and writes
-/// the header. Other blocks of its grid may do anything else. All threads of the block call it, and
-/// synchronise after it.
-__device__ inline void route_in_block(const sort_work& work, const std::int32_t* ids, std::uint32_t choices,
-                                      const sort_memory& memory, block_header& header) {
-  static_assert(sort_threads <= sort_tile);
-  const choice_tile share{0, choices, {ids, sizeof(*ids)}, work.weights};
-  const bool is_tile = choices <= sort_tile;
-  memory.clear_counts();
-  if (threadIdx.x == 0) header.reset();
-  if (!is_tile) count_share(work, share, memory.sorted);  // nothing is sorted yet
-  __syncthreads();
-  const std::uint32_t counted = is_tile ? 0 : memory.sorted[threadIdx.x];
-  sort_share(work, share, memory, {0, 1}, header, [&]() -> expert_total {
-    if (threadIdx.x >= work.experts) return {};
-    const std::uint32_t in_tile = memory.total(0, threadIdx.x);
-    return {is_tile ? in_tile : counted, 0, in_tile};
-  });
-  if (work.reports.header == nullptr) return;
-  __syncthreads();
-  if (threadIdx.x == 0) *work.reports.header = header.value();
+/// Gives some choices rows, in their order, after `place_experts`: those from `begin` to `end`.
+/// Their experts are in `choices`, which get the rows. Others are no experts. All lanes of one warp
+/// call it.
+__device__ inline void place_choices(const sort_work& work, const sort_memory& memory, std::int32_t* choices,
+                                     std::uint32_t begin, std::uint32_t end) {
+  const std::uint32_t lanes_before = cuda::ptx::get_sreg_lanemask_lt();
+  for (std::uint32_t first = begin; first < end; first += device::warp_lanes) {
+    const std::uint32_t i = first + threadIdx.x % device::warp_lanes;
+    const std::int32_t expert = i < end ? detail::judge_expert(choices[i], work.experts) : thread_choices::empty;
+    const std::uint32_t same = detail::lanes_with(expert, work.experts);
+    const std::uint32_t next = expert < 0 ? work.rows : memory.next[expert];
+    const std::uint32_t row = next + static_cast<std::uint32_t>(__popc(same & lanes_before));
+    __syncwarp();
+    if (expert >= 0 && (same & lanes_before) == 0) {
+      memory.next[expert] = next + static_cast<std::uint32_t>(__popc(same));
+    }
+    __syncwarp();
+    if (i >= end) continue;
+    const bool has_row = expert >= 0 && row < work.rows;
+    choices[i] = has_row ? static_cast<std::int32_t>(row) : -1;
+    if (work.results.row_of_choice != nullptr) work.results.row_of_choice[i] = choices[i];
+    if (work.results.weight_of_row != nullptr && has_row) {
+      work.results.weight_of_row[row] = work.weights == nullptr ? 1 : work.weights[i];
+    }
+  }
 }
 
 }  // namespace tmap::kernels

@@ -84,8 +84,12 @@ class sort_memory {
         counts_(totals_ + sort_cluster_blocks * pairs_) {}
   static constexpr std::uint32_t bytes(std::uint32_t experts) {
     const std::uint32_t pairs = (experts + 1) / 2;
-    const std::uint32_t words = 5 * experts + 2 * sort_tile + sort_cluster_blocks * pairs + sort_warps * (pairs | 1);
-    return words * static_cast<std::uint32_t>(sizeof(std::uint32_t));
+    const std::uint32_t words = 2 * sort_tile + sort_cluster_blocks * pairs + sort_warps * (pairs | 1);
+    return placing_bytes(experts) + words * static_cast<std::uint32_t>(sizeof(std::uint32_t));
+  }
+  /// Returns the bytes of what places experts. Without a tile a block needs no more.
+  static constexpr std::uint32_t placing_bytes(std::uint32_t experts) {
+    return 5 * experts * static_cast<std::uint32_t>(sizeof(std::uint32_t));
   }
 
   /// The choices of a tile, as they were chosen here. They are read before the tile is sorted.

@@ -46,18 +46,20 @@ class entry_field {
   bool is_fixed_;       ///< the same in all entries
 };
 
-/// Writes the places of one of the choices of records, for the ranks that sent them.
+/// Writes the places of one of the choices of records, from record `first` on, for the ranks that
+/// sent them.
 template <class Link>
 struct sent_place_field {
   Link& link;
   const expert_arrays& at;
+  std::uint64_t first;
   std::uint32_t choice;
 
   [[nodiscard]] TMAP_HOST_DEVICE std::uint32_t load(std::uint32_t i) const {
-    return choice < at.k ? link.load(link.rank(), word_at(at.places, std::uint64_t{i} * at.k + choice)) : none;
+    return choice < at.k ? link.load(link.rank(), word_at(at.places, (first + i) * at.k + choice)) : none;
   }
   TMAP_HOST_DEVICE void use(std::uint32_t i, std::uint32_t value) const {
-    link.store(link.rank(), word_at(at.sent_places, std::uint64_t{i} * place_words(at.k) + choice), value);
+    link.store(link.rank(), word_at(at.sent_places, (first + i) * place_words(at.k) + choice), value);
   }
 };
 
@@ -89,15 +91,22 @@ TMAP_HOST_DEVICE void end_pending(Link& link, const pending_groups& pending, con
         [&](std::uint64_t group) { link.store_at(pending.word(static_cast<std::uint32_t>(group)), 0); });
 }
 
-/// Writes where the sums of records go, or the places of their rows, for the combine.
+/// Names some records that follow each other.
+struct record_share {
+  std::uint32_t begin;
+  std::uint32_t end;
+};
+
+/// Writes where the sums of records go that came, or the places of their rows, for the combine.
 template <class Link>
-TMAP_HOST_DEVICE void write_ways_home(Link& link, const expert_arrays& at, const word_worker& mine) {
-  const std::uint32_t total = link.load(link.rank(), at.total);
+TMAP_HOST_DEVICE void write_ways_home(Link& link, const expert_arrays& at, const record_share& records,
+                                      const word_worker& mine) {
+  const std::uint32_t count = records.end - records.begin;
   if (at.place.bytes != 0) {
-    share(mine.thread(), total, [&](std::uint64_t i) { write_target(link, at, i); });
+    share(mine.thread(), count, [&](std::uint64_t i) { write_target(link, at, records.begin + i); });
   } else {
-    share_words(mine, total, place_words(at.k), [&](std::uint32_t choice) {
-      return sent_place_field<Link>{link, at, choice};
+    share_words(mine, count, place_words(at.k), [&](std::uint32_t choice) {
+      return sent_place_field<Link>{link, at, records.begin, choice};
     });
   }
 }
@@ -109,7 +118,7 @@ TMAP_HOST_DEVICE void write_list(Link& link, const expert_arrays& at, const word
   const list_deal deal{total, at.list_parts};
   share_words(mine, total, entry_words(at.k),
               [&](std::uint32_t word) { return entry_field<Link>(link, at, deal, word); });
-  write_ways_home(link, at, mine);
+  write_ways_home(link, at, {0, total}, mine);
   begin_pending(link, at.pending, mine.thread());
 }
 

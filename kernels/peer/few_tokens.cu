@@ -29,81 +29,83 @@ __device__ peer::word_worker thread_of_block() {
   return {{warp, sort_warps}, {threadIdx.x % device::warp_lanes, device::warp_lanes}};
 }
 
-/// Sorts by rank, by the threads of a block.
-struct ranking_block {
-  const device::peer_link& link;
-  const few_tokens_work& work;
-  rank_sort& ranks;
-  unsigned char* memory;
+/// Sorts choices, by the threads of a block. Each block counts the choices of all records by
+/// expert.
+class sorting_block {
+ public:
+  /// `memory` is the dynamic one of the block.
+  __device__ sorting_block(const device::peer_link& link, const few_tokens_work& work, rank_sort& ranks,
+                           unsigned char* memory)
+      : link_(link),
+        work_(work),
+        ranks_(ranks),
+        order_(reinterpret_cast<peer::departing_record*>(memory)),
+        choices_(reinterpret_cast<std::int32_t*>(memory + layout(work).choices())),
+        counts_(memory + layout(work).counts(), work.by_expert.experts) {}
 
   template <class RankOf>
-  __device__ void by_rank(const RankOf& rank_of) {
-    ranks.run(link, work.all, blockIdx.x, order(), rank_of);
+  __device__ void by_rank(const RankOf& rank_of) const {
+    ranks_.run(link_, work_.all, blockIdx.x, order_, rank_of);
   }
-  __device__ bool are_pulled() const { return ranks.are_pulled(); }
+  __device__ bool are_pulled() const { return ranks_.are_pulled(); }
+  __device__ std::uint32_t departures(std::uint32_t rank) const { return ranks_.departures(rank); }
+  __device__ peer::record_share departing() const { return ranks_.own(); }
+  __device__ peer::departing_record record(std::uint32_t i) const { return order_[i - ranks_.own().begin]; }
 
- protected:
-  __device__ peer::departing_record* order() const { return reinterpret_cast<peer::departing_record*>(memory); }
-};
-
-/// Sorts by expert, too.
-struct preparing_block : ranking_block {
-  struct shared_words {
-    block_header header;
-    std::uint32_t arrived;  ///< records
-    bool are_taken;
-    std::uint32_t late;  ///< a rank whose records did not come
-  };
-  shared_words& common;
-
-  __device__ void set_arrived(std::uint32_t records, bool are_taken) const {
-    common.arrived = records;
-    common.are_taken = are_taken;
-    common.late = peer::no_rank;
+  __device__ void clear(const peer::worker& mine) const {
+    share(mine, work_.by_expert.experts, [&](std::uint64_t expert) { all(expert) = before(expert) = 0; });
   }
-  __device__ std::uint32_t arrived() const { return common.arrived; }
-  __device__ bool are_taken() const { return common.are_taken; }
-  __device__ void set_late(std::uint32_t rank) const { common.late = rank; }
-  __device__ std::uint32_t late() const { return common.late; }
-  __device__ void set_expert(std::uint32_t choice, std::uint32_t expert) const {
-    experts()[choice] = static_cast<std::int32_t>(expert);
+  __device__ void set_expert(std::uint32_t choice, std::uint32_t expert, bool is_before) const {
+    choices_[choice] = static_cast<std::int32_t>(expert);
+    if (expert >= work_.by_expert.experts) return;
+    atomicAdd(&all(expert), 1u);
+    if (is_before) atomicAdd(&before(expert), 1u);
   }
-  __device__ void by_expert() const {
-    const sort_memory sorting(memory, work.by_expert.experts);
-    route_in_block(work.by_expert, experts(), arrived() * work.all.at.k, sorting, common.header);
+  __device__ bool by_expert(std::uint32_t, const peer::record_share& own) const {
+    const sort_work& work = work_.by_expert;
+    const std::uint32_t expert = threadIdx.x;
+    const expert_total total = expert < work.experts ? expert_total{all(expert), before(expert), 0} : expert_total{};
+    place_experts(work, counts_, {blockIdx.x, gridDim.x}, total);
+    const std::uint32_t k = work_.all.at.k;
+    if (threadIdx.x / device::warp_lanes == 1) place_choices(work, counts_, choices_, own.begin * k, own.end * k);
+    return total.all != 0 && counts_.gap_begins[expert] > work.rows;
   }
 
  private:
-  /// Returns the expert of each choice of the records that came, after the memory of the sort.
-  __device__ std::int32_t* experts() const {
-    return reinterpret_cast<std::int32_t*>(memory + sort_memory::bytes(work.by_expert.experts));
-  }
+  static __device__ peer::few_tokens_layout layout(const few_tokens_work& work) { return {work.all.at, work.all.rows}; }
+  // Before experts have rows, the words of their gaps count them.
+  __device__ std::uint32_t& all(std::uint64_t expert) const { return counts_.gap_begins[expert]; }
+  __device__ std::uint32_t& before(std::uint64_t expert) const { return counts_.gap_ends[expert]; }
+
+  const device::peer_link& link_;
+  const few_tokens_work& work_;
+  rank_sort& ranks_;
+  peer::departing_record* order_;  ///< until the records are sent
+  std::int32_t* choices_;          ///< experts, then rows
+  sort_memory counts_;
+};
+
+/// Keeps a rank whose records did not come, too.
+struct preparing_block : sorting_block {
+  std::uint32_t& shared_late;
+
+  __device__ void set_late(std::uint32_t rank) const { shared_late = rank; }
+  __device__ std::uint32_t late() const { return shared_late; }
 };
 
 /// Prepares the dispatch, in the first block.
 __device__ void prepare_rows(device::peer_link& link, const few_tokens_work& work, rank_sort& ranks,
                              unsigned char* shared, std::uint64_t deadline) {
-  __shared__ preparing_block::shared_words common;
-  preparing_block block{{link, work, ranks, shared}, common};
+  __shared__ std::uint32_t late;
+  preparing_block block{{link, work, ranks, shared}, late};
   peer::prepare(link, work.all, thread_of_block(), block, deadline);
 }
-
-/// Keeps its share of the records, and what the first thread learns.
-struct fetching_block : ranking_block {
-  bool& ready;
-
-  __device__ peer::record_share departing() const { return ranks.own(); }
-  __device__ peer::departing_record record(std::uint32_t i) const { return order()[i - ranks.own().begin]; }
-  __device__ void set_ready(bool is_ok) const { ready = is_ok; }
-  __device__ bool is_ready() const { return ready; }
-};
 
 /// Sends and takes records, and fetches their rows, in another block.
 __device__ void fetch_rows(const peer_memory_ref& window, const few_tokens_work& work, rank_sort& ranks,
                            unsigned char* shared, peer::packet* taken, std::uint64_t patience) {
   __shared__ device::tile_barrier gets[peer::record_fetch_sets];
   __shared__ peer::fetch_piece pieces[peer::most_fetch_stages];
-  __shared__ bool ready;
   if (threadIdx.x == 0) {
     for (device::tile_barrier& each : gets) each.init(1);
     device::fence_barrier_init();
@@ -112,8 +114,8 @@ __device__ void fetch_rows(const peer_memory_ref& window, const few_tokens_work&
   peer::fetch_request request = work.all.rows;
   request.call.block = blockIdx.x;
   device::peer_link link(window, shared, gets, taken);
-  fetching_block block{{link, work, ranks, shared}, ready};
-  peer::take_and_fetch(link, work.all, request, thread_of_block().thread(), pieces, block, link.now() + patience);
+  sorting_block block(link, work, ranks, shared);
+  peer::take_and_fetch(link, work.all, request, thread_of_block(), pieces, block, link.now() + patience);
 }
 
 /// Runs in one block that prepares, and in those that send and take records, and fetch rows. They
@@ -142,8 +144,7 @@ cudaError_t load_dispatch_few() {
 }
 
 // Blocks also have static memory. A multiprocessor has 227 KiB.
-static_assert(sort_memory::bytes(moe::max_experts) + peer::most_prepared_choices * sizeof(std::int32_t) <=
-              peer::most_few_bytes);
+static_assert(sort_memory::placing_bytes(1) == peer::count_words * sizeof(std::uint32_t));
 static_assert(sizeof(rank_sort) + sizeof(peer::packet) * peer::most_taken_packets + 2048 + peer::most_few_bytes <=
               (227 << 10));
 static_assert(peer::most_prepared_choices * sizeof(peer::departing_record) <= peer::most_few_bytes);
@@ -151,15 +152,11 @@ static_assert(peer::most_prepared_choices * sizeof(peer::departing_record) <= pe
 cudaError_t launch_dispatch_few(const few_tokens_call& call) {
   const few_tokens_work work{call.work, sort_of(call.by_expert)};
   const peer::exchange_request& rows = call.work.rows.call;
-  const std::uint32_t part = peer::record_part_bytes(call.work.rows.entries, call.work.at.k, call.work.at.scales);
   const std::uint32_t records =
       (call.work.records.sent_rows + rows.blocks - 2) / (rows.blocks - 1);  // that a block sends
   launch_size size{rows.blocks, sort_threads};
-  size.shared_bytes =
-      std::max({rows.stages * rows.staging_bytes + part,
-                sort_memory::bytes(call.by_expert.problem.experts) +
-                    call.work.at.arrivals * call.work.at.k * static_cast<std::uint32_t>(sizeof(std::int32_t)),
-                records * static_cast<std::uint32_t>(sizeof(peer::departing_record))});
+  size.shared_bytes = std::max(peer::few_tokens_layout(call.work.at, call.work.rows).end(),
+                               records * static_cast<std::uint32_t>(sizeof(peer::departing_record)));
   size.most_shared_bytes = peer::most_few_bytes;
   return launch_behind(dispatch_few_kernel, size, call.by_expert.stream, call.window, work, call.patience);
 }

@@ -45,11 +45,9 @@ struct exchange_request {
   std::uint64_t outcome{0};        ///< the word that gets this call's verdict, too
   std::uint32_t outcome_shape{0};  ///< which it then names
   std::uint64_t lacking{0};        ///< the word that is not 0 if this rank has too little room
-  /// This call is announced while the one before runs (`announce_early`). The calls of other ranks
+  /// This call is announced while the one before runs (`send_early_slot`). The calls of other ranks
   /// need not be so. It has no groups and lacks no room.
   bool is_announced{false};
-  /// This rank has everybody's credit for the calls before: its thread has waited for them.
-  bool has_credits{false};
   /// Rows for a rank that `are_eager` come with the announcement. There is one group, and the bytes
   /// of a row are a multiple of 4.
   bool is_eager{false};
@@ -213,13 +211,18 @@ template <class Link>
   return is_over ? peer_verdict{peer_status::broken} : await_credits_of(link, past, deadline);
 }
 
-/// Sends this worker's share of the packets of the slot that the block has as number `number`, the
-/// same to all ranks. They need no signal. If others pull, they carry what this rank wrote before.
+/// Lets this worker's share of the packets of a slot carry what this rank wrote before. They must
+/// if others pull it.
 template <class Link>
-TMAP_HOST_DEVICE void send_slot(Link& link, std::uint32_t number, std::uint32_t call, bool is_pulled,
-                                const worker& mine) {
+TMAP_HOST_DEVICE void release_slot(Link& link, const worker& mine) {
+  if (mine.number < slot_packets(link.ranks())) link.release();
+}
+
+/// Sends this worker's share of the packets of the slot that the block has as number `number`, the
+/// same to all ranks. They need no signal.
+template <class Link>
+TMAP_HOST_DEVICE void send_slot(Link& link, std::uint32_t number, std::uint32_t call, const worker& mine) {
   const std::uint64_t own = slot_at(link.ranks(), call, link.rank());
-  if (is_pulled && mine.number < slot_packets(link.ranks())) link.release();
   share(mine, slot_packets(link.ranks()), [&](std::uint64_t i) {
     const std::uint32_t at =
         (taken_slot(link.ranks(), number) + static_cast<std::uint32_t>(i)) * static_cast<std::uint32_t>(sizeof(packet));
@@ -232,14 +235,24 @@ TMAP_HOST_DEVICE void send_slot(Link& link, std::uint32_t number, std::uint32_t 
   });
 }
 
+/// Returns how many rows of a group this rank sends to another, as the window has it.
+struct rows_in_window {
+  template <class Link>
+  [[nodiscard]] TMAP_HOST_DEVICE std::uint32_t operator()(Link& link, const exchange_request& request,
+                                                          std::uint32_t rank, std::uint32_t group) const {
+    return link.load(link.rank(), word_at(request.splits, std::uint64_t{rank} * request.groups + group));
+  }
+};
+
 /// Makes this rank's slots. All values are in registers or in the block's memory before the first
 /// one is sent: a load after a store to another rank would wait for its value each time.
-template <class Link>
+template <class Link, class RowsFor = rows_in_window>
 class slot_maker {
  public:
   /// `totals` has room for those of all ranks.
-  TMAP_HOST_DEVICE slot_maker(Link& link, const exchange_request& request, std::uint32_t* totals)
-      : link_(link), request_(request), totals_(totals) {
+  TMAP_HOST_DEVICE slot_maker(Link& link, const exchange_request& request, std::uint32_t* totals,
+                              const RowsFor& rows_for = {})
+      : link_(link), request_(request), totals_(totals), rows_for_(rows_for) {
     std::uint64_t all = 0;
     TMAP_KEEP_ROLLED
     for (std::uint32_t rank = 0; rank < link.ranks(); ++rank) {
@@ -298,8 +311,8 @@ class slot_maker {
   }
 
  private:
-  TMAP_HOST_DEVICE std::uint32_t rows(std::uint32_t rank, std::uint32_t group) {
-    return link_.load(link_.rank(), word_at(request_.splits, std::uint64_t{rank} * request_.groups + group));
+  TMAP_HOST_DEVICE std::uint32_t rows(std::uint32_t rank, std::uint32_t group) const {
+    return rows_for_(link_, request_, rank, group);
   }
   TMAP_HOST_DEVICE void keep(std::uint32_t number, std::uint32_t word) {
     link_.keep(static_cast<std::uint32_t>(packet_word_at(first_, number)), word);
@@ -309,6 +322,7 @@ class slot_maker {
   const exchange_request& request_;
   std::uint32_t flags_;
   std::uint32_t* totals_;
+  RowsFor rows_for_;
   std::uint32_t first_{0};  ///< byte of the slot that was written
 };
 
@@ -320,27 +334,33 @@ template <class Link>
   std::uint32_t totals[max_group_ranks];
   slot_maker<Link> slots(link, request, totals);
   if (is_over) return {peer_status::broken};
-  if (!request.has_credits) {
-    const peer_verdict free = await_credits_of(link, call - 1, deadline);
-    if (free.status != peer_status::ok) return free;
-  }
+  const peer_verdict free = await_credits_of(link, call - 1, deadline);
+  if (free.status != peer_status::ok) return free;
   const bool is_pulled = slots.is_pulled();
   slots.store_counts();
   slots.write(link.rank());
-  send_slot(link, link.rank(), call, is_pulled, {0, 1});
+  if (is_pulled) link.release();
+  send_slot(link, link.rank(), call, {0, 1});
   return {};
 }
 
-/// Announces call number `call` while the one before runs, if it `is_announced`. That one has been
-/// judged. Others may still read their slots of it, but not those of the call before it, whose
-/// credits this rank has.
+/// Makes the slot of a call that this rank announces while the one before runs, if it
+/// `is_announced`.
 template <class Link>
-TMAP_HOST_DEVICE void announce_early(Link& link, const exchange_request& next, std::uint32_t call) {
+TMAP_HOST_DEVICE void make_early_slot(Link& link, const exchange_request& next) {
   if (!next.is_announced) return;
   std::uint32_t totals[max_group_ranks];
   slot_maker<Link> slots(link, next, totals);
   slots.write(link.ranks());
-  send_slot(link, link.ranks(), call, true, {0, 1});
+}
+
+/// Sends this worker's share of that slot for call number `call`, after `release_slot`. The call
+/// before has been judged. Others may still read their slots of it, but not those of the call
+/// before it, whose credits this rank has.
+template <class Link>
+TMAP_HOST_DEVICE void send_early_slot(Link& link, const exchange_request& next, std::uint32_t call,
+                                      const worker& mine) {
+  if (next.is_announced) send_slot(link, link.ranks(), call, mine);
 }
 
 }  // namespace tmap::kernels::peer

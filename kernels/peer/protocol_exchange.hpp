@@ -2,7 +2,7 @@
 #pragma once
 
 // Exchanges rows among all ranks: announce, judge, pull, credit. Only the ranks know how many rows
-// go where. Every function is for one thread of a block.
+// go where. Functions are for one thread of a block, or for all that it has.
 
 #include "kernels/peer/protocol_eager.hpp"
 #include "kernels/peer/protocol_move.hpp"
@@ -70,6 +70,12 @@ TMAP_HOST_DEVICE void give_credits(Link& link, bool has_read = true) {
   }
 }
 
+/// Refuses a call whose announcements do not fit the header.
+template <class Link>
+[[nodiscard]] TMAP_HOST_DEVICE peer_verdict may_fit(const Link& link, const exchange_request& request) {
+  return {fits_header(link.ranks(), request.groups) ? peer_status::ok : peer_status::refused};
+}
+
 /// Returns why a call must not begin, or ok.
 template <class Link>
 [[nodiscard]] TMAP_HOST_DEVICE peer_verdict may_begin(Link& link, const exchange_request& request) {
@@ -77,7 +83,7 @@ template <class Link>
     const peer_verdict before = outcome_of(link, request.after, request.after_shape);
     if (before.status != peer_status::ok) return before;
   }
-  return {fits_header(link.ranks(), request.groups) ? peer_status::ok : peer_status::refused};
+  return may_fit(link, request);
 }
 
 /// Writes how a call of this rank ended to where its request wants it, too.
@@ -180,32 +186,33 @@ template <class Link>
   return late == no_rank ? peer_verdict{} : give_up_waiting(link, late, protocol_step::announcement);
 }
 
-// All threads of a block announce and hear together. One of them leads: it makes the slot, moves
-// what is not eager, and judges what went wrong. The others share the rest. `Block` is what a
-// thread has of its block: whether it `leads()`, and whether it `shares()` the rest. If so, it has
-// its share of the `work()` and of the `ranks()`, and the `packing()` of rows. All threads call
-// `any`, which returns whether one of them passed true. A block may have one thread.
+// All threads of a block announce and hear together. One of them leads: it makes the slot, and
+// judges what went wrong. The others learn that something did, as `broken`. `Block` is what a
+// thread has of its block: whether it `leads()`, and its share of the `work()`. Its `send` sends
+// its share of eager rows, and asks once whether they may go out, as `send_rows` does. All threads
+// call `any`, which returns whether one of them passed true. A block may have one thread.
 
-/// Lets all threads know whether a call begins. The one that leads has read how the call before
-/// ended. If others did, they could find how this one ends: another block writes it to the same
-/// word.
+/// Returns why a call must not begin, or ok. The thread that leads reads how the call before ended.
+/// If others did, they could find how this one ends: another block writes it to the same word.
 template <class Link, class Block>
-[[nodiscard]] TMAP_HOST_DEVICE bool begin_together(Link& link, const exchange_request& request, bool may,
-                                                   Block& block) {
-  return request.after == 0 ? may : !block.any(link, !may);
+[[nodiscard]] TMAP_HOST_DEVICE peer_verdict begin_together(Link& link, const exchange_request& request, Block& block) {
+  const peer_verdict begun = block.leads() ? may_begin(link, request) : may_fit(link, request);
+  if (request.after == 0 || !block.any(link, begun.status != peer_status::ok)) return begun;
+  return block.leads() ? begun : peer_verdict{peer_status::broken};
 }
 
-/// Announces an exchange, and sends eager rows. Returns whether it did, for all threads.
-template <class Link, class Block>
+/// Announces a call, and sends eager rows. Returns whether it did, for all threads.
+template <class Link, class Block, class RowsFor = rows_in_window>
 [[nodiscard]] TMAP_HOST_DEVICE bool announce_together(Link& link, const exchange_request& request, std::uint32_t call,
-                                                      std::uint64_t deadline, Block& block) {
+                                                      std::uint64_t deadline, Block& block,
+                                                      const RowsFor& rows_for = {}) {
   bool may = true;
   if (block.leads()) {
     may = !is_broken(link);
     std::uint32_t totals[max_group_ranks];
-    slot_maker<Link> slots(link, request, totals);
+    slot_maker<Link, RowsFor> slots(link, request, totals, rows_for);
     if (request.groups > 1) {  // which others may still read of the call before
-      may = may && (request.has_credits || have_credits(link, call - 1, deadline, {0, 1}));
+      may = may && have_credits(link, call - 1, deadline, {0, 1});
       if (may) slots.store_counts();
     }
     slots.write(link.rank());
@@ -213,16 +220,13 @@ template <class Link, class Block>
   const worker& mine = block.work();
   const early_credit<Link> early(link, mine);
   const auto may_send = [&](bool is_pulled) {
-    const bool have = request.has_credits || early.has_come(call - 1) || have_credits(link, call - 1, deadline, mine);
+    const bool have = early.has_come(call - 1) || have_credits(link, call - 1, deadline, mine);
     if (block.any(link, !may || !have)) return false;
-    send_slot(link, link.rank(), call, is_pulled || may_be_pushed(request), mine);
+    if (is_pulled || may_be_pushed(request)) release_slot(link, mine);
+    send_slot(link, link.rank(), call, mine);
     return true;
   };
-  if constexpr (Block::shares()) {
-    return send_rows(link, request, call, block.packing(), block.ranks(), may_send);
-  } else {
-    return may_send(false);
-  }
+  return block.send(link, request, call, may_send);
 }
 
 /// Waits for the announcements of all ranks. Returns whether they came, for all threads.
@@ -240,41 +244,64 @@ template <class Link, class Block>
   return !block.any(link, was_broken || !are_good(link, request, block.work()));
 }
 
+/// Waits for the announcements of all ranks to call number `call`, and judges them.
+template <class Link, class Block>
+[[nodiscard]] TMAP_HOST_DEVICE peer_verdict hear_and_judge(Link& link, const exchange_request& request,
+                                                           std::uint32_t call, std::uint64_t deadline, Block& block) {
+  const bool leads = block.leads(), is_over = leads && is_broken(link);
+  if (!hear_together(link, request, call, deadline, block)) {
+    return leads ? give_up_slots(link, call) : peer_verdict{peer_status::broken};
+  }
+  if (judge_together(link, request, is_over, block)) return {};
+  return leads ? judge(link, request, is_over) : peer_verdict{peer_status::broken};
+}
+
+/// Is what the threads of a block do together in a call.
+template <class Block>
+struct block_moves : lone_moves {
+  Block& block;
+
+  template <class Link>
+  [[nodiscard]] TMAP_HOST_DEVICE peer_verdict may_begin(Link& link, const exchange_request& request) const {
+    return begin_together(link, request, block);
+  }
+  template <class Link>
+  [[nodiscard]] TMAP_HOST_DEVICE peer_verdict announce(Link& link, const exchange_request& request, std::uint32_t call,
+                                                       std::uint64_t deadline) const {
+    return end_announcing(link, call, announce_together(link, request, call, deadline, block));
+  }
+  template <class Link>
+  [[nodiscard]] TMAP_HOST_DEVICE peer_verdict hear(Link& link, const exchange_request& request, std::uint32_t call,
+                                                   std::uint64_t deadline) const {
+    return hear_and_judge(link, request, call, deadline, block);
+  }
+
+ protected:
+  /// Returns why a call was not announced, or ok if it was.
+  template <class Link>
+  [[nodiscard]] TMAP_HOST_DEVICE peer_verdict end_announcing(Link& link, std::uint32_t call, bool was_announced) const {
+    if (was_announced) return {};
+    return block.leads() ? give_up_credits(link, call - 1) : peer_verdict{peer_status::broken};
+  }
+};
+
 /// Moves the rows of an exchange, and announces the call after it. This thread leads its block. The
 /// block's `end_take` waits until the others have taken all eager rows, and returns a rank whose
 /// rows did not come.
 template <class Block>
-struct exchange_moves {
+struct exchange_moves : block_moves<Block> {
   const exchange_request& request;
   const exchange_request& next_call;
-  Block& block;
   std::uint64_t deadline;
   bool reads{true};  ///< memory of other ranks, or writes there
 
   template <class Link>
-  [[nodiscard]] TMAP_HOST_DEVICE peer_verdict may_begin(Link& link, const exchange_request&) const {
-    const peer_verdict begun = peer::may_begin(link, request);
-    static_cast<void>(begin_together(link, request, begun.status == peer_status::ok, block));
-    return begun;
-  }
-  template <class Link>
-  [[nodiscard]] TMAP_HOST_DEVICE peer_verdict announce(Link& link, const exchange_request&, std::uint32_t call,
-                                                       std::uint64_t) const {
-    if (announce_together(link, request, call, deadline, block)) return {};
-    return give_up_credits(link, call - 1);
-  }
-  template <class Link>
-  [[nodiscard]] TMAP_HOST_DEVICE peer_verdict hear(Link& link, const exchange_request&, std::uint32_t call,
-                                                   std::uint64_t) const {
-    const bool is_over = is_broken(link);
-    if (!hear_together(link, request, call, deadline, block)) return give_up_slots(link, call);
-    return judge_together(link, request, is_over, block) ? peer_verdict{} : judge(link, request, is_over);
-  }
-  template <class Link>
   [[nodiscard]] TMAP_HOST_DEVICE peer_verdict move(Link& link, std::uint32_t call) {
     if (request.block == 0) {
-      block.begin_take(link, request, call, deadline);
-      announce_early(link, next_call, call + 1);
+      this->block.begin_take(link, request, call, deadline);
+      make_early_slot(link, next_call);
+      if (next_call.is_announced) link.release();
+      send_early_slot(link, next_call, call + 1, {0, 1});
     }
     const announcements<Link> announced(link, request);
     reads = announced.are_moved_here() || (request.pushes && announced.are_pushed());
@@ -286,7 +313,7 @@ struct exchange_moves {
   template <class Link>
   [[nodiscard]] TMAP_HOST_DEVICE peer_verdict finish(Link& link) const {
     if (request.pushes) link.store(link.rank(), offsetof(window_header, pieces_dealt), 0);
-    return end_taking(link, block.end_take());
+    return end_taking(link, this->block.end_take());
   }
   TMAP_HOST_DEVICE bool has_read() const { return reads; }
   /// Waits for rows that others push. A rank that has given its credit has pushed them.
@@ -312,7 +339,7 @@ struct exchange_moves {
 template <class Link, class Block>
 [[nodiscard]] TMAP_HOST_DEVICE peer_verdict exchange(Link& link, const exchange_request& request, Block& block,
                                                      std::uint64_t deadline, const exchange_request& next_call = {}) {
-  exchange_moves<Block> moves{request, next_call, block, deadline};
+  exchange_moves<Block> moves{{{}, block}, request, next_call, deadline};
   return run_call(link, request, deadline, moves);
 }
 
@@ -323,20 +350,21 @@ struct shared_exchange {
 };
 
 /// Shares an exchange, in another thread of the block: until it has taken the eager rows if that is
-/// the first one, and otherwise until rows move.
+/// the first one, and otherwise until rows move. The block's `take` takes its share, as `take_rows`
+/// does.
 template <class Link, class Block>
 [[nodiscard]] TMAP_HOST_DEVICE shared_exchange share_exchange(Link& link, const exchange_request& request,
                                                               std::uint32_t call, std::uint64_t deadline,
                                                               Block& block) {
   shared_exchange shared{false, no_rank};
-  if (!begin_together(link, request, fits_header(link.ranks(), request.groups), block)) return shared;
+  if (begin_together(link, request, block).status != peer_status::ok) return shared;
   if (has_own_slot(request) && !announce_together(link, request, call, deadline, block)) return shared;
   if (!hear_together(link, request, call, deadline, block)) return shared;
   const auto may_take = [&] { return shared.moves = judge_together(link, request, false, block); };
   if (request.block != 0) {
     may_take();
   } else {
-    shared.late = take_rows(link, request, call, deadline, block.packing(), block.ranks(), may_take);
+    shared.late = block.take(link, request, call, deadline, may_take);
     if (shared.moves) write_out_splits(link, request, block.work());
   }
   return shared;

@@ -103,7 +103,7 @@ TMAP_HOST_DEVICE void pack_parcels(Link& link, const exchange_request& request, 
   if (request.block == 0) {
     slots.store_counts();
     slots.write(me);
-    send_slot(parcels, me, call, false, {0, 1});  // the exchange announces again
+    send_slot(parcels, me, call, {0, 1});  // the exchange announces again
   }
   if (slots.has_bad_counts()) return;
   row_piece pieces[most_stages];

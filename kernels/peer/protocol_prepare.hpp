@@ -2,10 +2,10 @@
 #pragma once
 
 // Prepares a dispatch of few tokens in the first block of a kernel: it announces the records, and
-// sorts those that came. A kernel for each step would take longer to start than to run. The other
-// blocks send the records, take those that come, and fetch the rows (protocol_record_fetch.hpp).
-// Many tokens need the whole GPU, and take a kernel for each step. Ranks of both kinds exchange the
-// same records.
+// writes where experts begin. A kernel for each step would take longer to start than to run. The
+// other blocks send the records, take those that come, and fetch the rows
+// (protocol_record_fetch.hpp). Many tokens need the whole GPU, and take a kernel for each step.
+// Ranks of both kinds exchange the same records.
 
 #include "kernels/peer/expert_list.hpp"
 
@@ -14,12 +14,6 @@ namespace tmap::kernels::peer {
 /// Bounds the choices of a rank, and those that it has room for. With more, a kernel for each step
 /// is faster.
 inline constexpr std::uint32_t most_prepared_choices = 8192;
-
-/// Names some of the records that leave, or that come.
-struct record_share {
-  std::uint32_t begin;
-  std::uint32_t end;
-};
 
 /// Returns those of so many records that are the share of one of `blocks` blocks. The first block
 /// has none.
@@ -36,7 +30,6 @@ struct preparation {
   token_choices given;
   exchange_request records;  ///< the other blocks take them
   fetch_request rows;        ///< they fetch them; it is announced early or not
-  bool sorts_weights;        ///< the sort by expert also needs the weights of the records
 
   /// Returns whether so many records for one rank are eager rows.
   [[nodiscard]] TMAP_HOST_DEVICE bool has_eager_records(std::uint32_t ranks, std::uint32_t count) const {
@@ -95,58 +88,129 @@ TMAP_HOST_DEVICE void write_departing(Link& link, const preparation& work, std::
   share_field<packets_at_once>(mine, (own.end - own.begin) * packets, departing);
 }
 
-struct no_moves : lone_moves {
+/// Is a thread of a block of a dispatch. All of them announce and hear, and one leads. The first
+/// block announces the records, and the others send those that are eager.
+struct dispatch_thread {
+  worker mine;
+  bool are_pulled;  ///< some of the rows that it announces
+
+  [[nodiscard]] TMAP_HOST_DEVICE bool leads() const { return mine.number == 0; }
+  [[nodiscard]] TMAP_HOST_DEVICE const worker& work() const { return mine; }
+  template <class Link>
+  [[nodiscard]] TMAP_HOST_DEVICE bool any(Link& link, bool own) const {
+    return link.sync_or(own);
+  }
+  template <class Link, class MaySend>
+  [[nodiscard]] TMAP_HOST_DEVICE bool send(Link&, const exchange_request&, std::uint32_t,
+                                           const MaySend& may_send) const {
+    return may_send(are_pulled);
+  }
+};
+
+/// Is what the first block does in a call whose rows the others move.
+struct dispatch_moves : block_moves<const dispatch_thread> {
   template <class Link>
   [[nodiscard]] TMAP_HOST_DEVICE peer_verdict move(Link&, std::uint32_t) const {
     return {};
   }
 };
 
-/// Announces the records, and hears those of all ranks. If some `are_pulled`, it first waits until
-/// the other blocks have written them.
-template <class Link>
-[[nodiscard]] TMAP_HOST_DEVICE moved_call announce_records(Link& link, const preparation& work, std::uint32_t call,
-                                                           bool are_pulled, std::uint64_t deadline) {
-  if (are_pulled) {
-    const std::uint32_t before = link.load(link.rank(), offsetof(window_header, workers_expected));
-    const peer_verdict written = await_workers(link, work.records, workers, before, deadline);
-    if (written.status != peer_status::ok) return {call, before, false, written};
+/// Returns whether this is the warp that announces the fetch of rows: the last one. It gets that
+/// ready while others announce and hear the records.
+TMAP_HOST_DEVICE constexpr bool announces_rows(const word_worker& mine) {
+  return mine.warp.number + 1 == mine.warp.count;
+}
+
+/// Is the exchange of records. The block knows how many records each rank gets.
+template <class Block>
+struct records_moves : dispatch_moves {
+  const word_worker& mine;
+  const Block& sorted;
+
+  template <class Link>
+  [[nodiscard]] TMAP_HOST_DEVICE peer_verdict announce(Link& link, const exchange_request& request, std::uint32_t call,
+                                                       std::uint64_t deadline) const {
+    const auto records_for = [this](const Link&, const exchange_request&, std::uint32_t rank, std::uint32_t) {
+      return sorted.departures(rank);
+    };
+    return end_announcing(link, call, announce_together(link, request, call, deadline, block, records_for));
   }
-  constexpr no_moves moves;
+  template <class Link>
+  [[nodiscard]] TMAP_HOST_DEVICE peer_verdict hear(Link& link, const exchange_request& request, std::uint32_t call,
+                                                   std::uint64_t deadline) const {
+    if (announces_rows(mine)) release_slot(link, mine.lane);
+    return dispatch_moves::hear(link, request, call, deadline);
+  }
+};
+
+/// Waits until the other blocks have written the records that are pulled. Returns why they did not,
+/// or ok.
+template <class Link>
+[[nodiscard]] TMAP_HOST_DEVICE peer_verdict await_written(Link& link, const preparation& work,
+                                                          const dispatch_thread& thread, std::uint64_t deadline) {
+  peer_verdict written{};
+  if (thread.leads()) {
+    const std::uint32_t before = link.load(link.rank(), offsetof(window_header, workers_expected));
+    written = await_workers(link, work.records, workers, before, deadline);
+  }
+  if (!thread.any(link, written.status != peer_status::ok) || thread.leads()) return written;
+  return {peer_status::broken};
+}
+
+/// Announces the records, and hears those of all ranks.
+template <class Link, class Block>
+[[nodiscard]] TMAP_HOST_DEVICE moved_call announce_records(Link& link, const preparation& work, std::uint32_t call,
+                                                           const word_worker& mine, const dispatch_thread& thread,
+                                                           const Block& block, std::uint64_t deadline) {
+  const peer_verdict written = thread.are_pulled ? await_written(link, work, thread, deadline) : peer_verdict{};
+  if (written.status != peer_status::ok) return {call, 0, false, written};
+  const records_moves<Block> moves{{{{}, thread}}, mine, block};
   return begin_call(link, work.records, call, deadline, moves);
 }
 
-/// Is raised by each of the other blocks that has taken its records.
+/// Is raised by each of the other blocks that has taken its records, if some are pulled.
 inline constexpr worker_signal taken_records{offsetof(window_header, records_raised),
                                              offsetof(window_header, records_expected)};
 
-/// Waits until the other blocks have taken the records, unless the call has failed.
+/// Waits until the other blocks have taken the records.
 template <class Link>
 TMAP_HOST_DEVICE void await_taken(Link& link, const preparation& work, moved_call& records, std::uint64_t deadline) {
-  if (is_fatal(records.verdict.status)) return;
   const std::uint32_t before = link.load(link.rank(), taken_records.expected);
   const peer_verdict met = await_workers(link, work.records, taken_records, before, deadline);
   if (met.status != peer_status::ok) records.verdict = met;
 }
 
-/// Takes a thread's share of the experts of records that came with their announcements. The other
-/// blocks take whole records. `use(choice, expert)` gets each. Returns a rank whose records did not
-/// come.
+/// Is what this rank gets: records, of which some may lie at other ranks.
+struct coming_records {
+  std::uint32_t count;
+  bool are_pulled;
+};
+template <class Link>
+[[nodiscard]] TMAP_HOST_DEVICE coming_records records_that_come(Link& link, const preparation& work, bool are_good) {
+  if (!are_good) return {};
+  const announcements<Link> announced(link, work.records);
+  return {static_cast<std::uint32_t>(announced.rows_of_ranks(link.ranks())), announced.are_moved_here()};
+}
+
+/// Takes a thread's share of the experts of records that came with their announcements.
+/// `use(choice, expert)` gets each. Returns a rank whose records did not come.
 template <class Link, class Use>
 [[nodiscard]] TMAP_HOST_DEVICE std::uint32_t take_experts(Link& link, const preparation& work, std::uint32_t call,
-                                                          std::uint64_t deadline, const worker& mine, const Use& use) {
+                                                          std::uint64_t deadline, const word_worker& mine,
+                                                          const Use& use) {
   constexpr std::uint32_t first_part = record::experts / packet_words;
   const announcements<Link> announced(link, work.records);
   const std::uint32_t of_record = packets_of(record_words(work.at.k, work.at.scales));
   const std::uint32_t parts = packets_of(record::experts + work.at.k) - first_part;  // that have experts
-  std::uint32_t first = 0;
+  const dealt_items sources = deal_to_warps(mine, link.ranks());
   TMAP_KEEP_ROLLED
-  for (std::uint32_t source = 0; source < link.ranks(); ++source) {
-    const std::uint32_t records = announced.total(source, link.rank());
+  for (std::uint32_t source = sources.first; source < link.ranks(); source += sources.step) {
+    const std::uint32_t packets = announced.total(source, link.rank()) * parts;
+    const auto first = static_cast<std::uint32_t>(announced.rows_of_ranks(source));
     const coming_packets<Link> coming{link, source, call, deadline};
     TMAP_KEEP_ROLLED
-    for (auto i = static_cast<std::uint32_t>(mine.number); i < records * parts;
-         i += static_cast<std::uint32_t>(mine.count)) {
+    for (auto i = static_cast<std::uint32_t>(sources.own.number); i < packets;
+         i += static_cast<std::uint32_t>(sources.own.count)) {
       const std::uint32_t number = i / parts, part = first_part + i - number * parts;
       packet found[packets_at_once];
       if (!coming.fetch(number * of_record + part, 0, 1, found)) return source;
@@ -155,12 +219,11 @@ template <class Link, class Use>
         if (j < work.at.k) use((first + number) * work.at.k + j, found[0].words[word]);
       }
     }
-    first += records;
   }
   return no_rank;
 }
 
-/// Reads a thread's share of the experts of so many records that the other blocks have taken.
+/// Reads a thread's share of the experts of so many records that blocks of this rank have taken.
 template <class Link, class Use>
 TMAP_HOST_DEVICE void read_experts(Link& link, const expert_arrays& at, std::uint32_t records, const worker& mine,
                                    const Use& use) {
@@ -171,38 +234,28 @@ TMAP_HOST_DEVICE void read_experts(Link& link, const expert_arrays& at, std::uin
   });
 }
 
-/// Returns how many records came, and writes it for later kernels.
-template <class Link>
-TMAP_HOST_DEVICE std::uint32_t count_records(Link& link, const preparation& work, const moved_call& records) {
-  const announcements<Link> announced(link, work.records);
-  const bool have_come = records.verdict.status == peer_status::ok;
-  const std::uint32_t total = have_come ? static_cast<std::uint32_t>(announced.rows_of_ranks(link.ranks())) : 0;
-  link.store(link.rank(), work.at.total, total);
-  return total;
+/// Lets a block know the experts of all records, by a thread's share of them. Those that are pulled
+/// have been taken by the blocks of this rank. `own` are those of the block. Returns a rank whose
+/// records did not come.
+template <class Link, class Block>
+[[nodiscard]] TMAP_HOST_DEVICE std::uint32_t learn_experts(Link& link, const preparation& work,
+                                                           const coming_records& coming, const record_share& own,
+                                                           std::uint32_t call, std::uint64_t deadline,
+                                                           const word_worker& mine, Block& block) {
+  const auto set = [&](std::uint32_t choice, std::uint32_t expert) {
+    block.set_expert(choice, expert < work.at.experts ? expert : none, choice < own.begin * work.at.k);
+  };
+  if (coming.count == 0) return no_rank;
+  if (!coming.are_pulled) return take_experts(link, work, call, deadline, mine, set);
+  read_experts(link, work.at, coming.count, mine.thread(), set);
+  return no_rank;
 }
 
-/// Returns whether the sort waits for the other blocks to take the records: it needs all of their
-/// words, or some lie at other ranks. To read those again would take longer than to wait.
+/// Ends the exchange of records. `late` is a rank whose records did not come. Packets may still be
+/// taken: others send new ones once they have the credits of the fetch.
 template <class Link>
-[[nodiscard]] TMAP_HOST_DEVICE bool sorts_taken(Link& link, const preparation& work, const moved_call& records) {
-  if (records.verdict.status != peer_status::ok) return false;
-  return work.sorts_weights || announcements<Link>(link, work.records).are_moved_here();
-}
-
-/// Announces the fetch of rows, if the records come.
-template <class Link>
-TMAP_HOST_DEVICE void announce_rows(Link& link, const preparation& work, const moved_call& records) {
-  if (records.verdict.status != peer_status::ok) return;
-  announce_early(link, work.rows.call, records.call + 1);
-  write_out_splits(link, work.records, {0, 1});
-}
-
-/// Ends the exchange of records, which are sorted. `late` is a rank whose records did not come.
-template <class Link>
-TMAP_HOST_DEVICE void end_records(Link& link, const preparation& work, moved_call& records, bool are_taken,
-                                  std::uint32_t late, std::uint64_t deadline) {
+TMAP_HOST_DEVICE void end_records(Link& link, moved_call& records, std::uint32_t late) {
   if (late != no_rank) records.verdict = end_taking(link, late);
-  if (!are_taken) await_taken(link, work, records, deadline);
   report(link, records.verdict);
   if (records.is_counted()) give_credits(link);
 }
@@ -210,74 +263,74 @@ TMAP_HOST_DEVICE void end_records(Link& link, const preparation& work, moved_cal
 /// Ends the dispatch once the other blocks have moved the rows. Until then they read the epoch.
 template <class Link>
 TMAP_HOST_DEVICE void end_dispatch(Link& link, const preparation& work, const moved_call& records,
-                                   std::uint64_t deadline) {
-  constexpr no_moves moves;
+                                   const dispatch_thread& thread, std::uint64_t deadline) {
+  const dispatch_moves moves{{{}, thread}};
   const moved_call rows = begin_call(link, work.rows.call, records.call + 1, deadline, moves);
+  if (!thread.leads()) return;
+  static_cast<void>(end_call(link, work.rows.call, deadline, rows, moves));
   if (!rows.has_begun && records.is_counted()) {
     link.store(link.rank(), offsetof(window_header, exchanges), records.call);
   }
-  static_cast<void>(end_call(link, work.rows.call, deadline, rows, moves));
-  const std::uint64_t steps = offsetof(window_header, steps_expected);
-  link.store(link.rank(), steps, link.load(link.rank(), steps) + 1);
 }
 
-/// Lets the block know the experts of the records. If these were not taken before, the first warp
-/// announces the fetch of rows meanwhile.
+/// Lets the first block know the experts of the records. The last warp announces the fetch of rows,
+/// and the others take the experts. Returns what has come.
 template <class Link, class Block>
-TMAP_HOST_DEVICE void learn_experts(Link& link, const preparation& work, const moved_call& records,
-                                    const word_worker& mine, Block& block, std::uint64_t deadline) {
-  const auto set = [&](std::uint32_t choice, std::uint32_t expert) {
-    block.set_expert(choice, expert < work.at.experts ? expert : none);
-  };
-  if (block.are_taken()) return read_experts(link, work.at, block.arrived(), mine.thread(), set);
-  if (mine.warp.number != 0) {
-    if (block.arrived() == 0) return;
-    const word_worker taker{{mine.warp.number - 1, mine.warp.count - 1}, mine.lane};
-    const std::uint32_t late = take_experts(link, work, records.call, deadline, taker.thread(), set);
-    if (late != no_rank) block.set_late(late);
-  } else if (mine.lane.number == 0) {
-    announce_rows(link, work, records);
+[[nodiscard]] TMAP_HOST_DEVICE coming_records receive_records(Link& link, const preparation& work, moved_call& records,
+                                                              const word_worker& mine, const dispatch_thread& thread,
+                                                              Block& block, std::uint64_t deadline) {
+  coming_records coming = records_that_come(link, work, records.verdict.status == peer_status::ok);
+  if (announces_rows(mine) && records.verdict.status == peer_status::ok) {
+    send_early_slot(link, work.rows.call, records.call + 1, mine.lane);
   }
+  if (coming.are_pulled) {
+    if (thread.leads()) await_taken(link, work, records, deadline);
+    if (thread.any(link, records.verdict.status != peer_status::ok)) coming.count = 0;
+  }
+  if (thread.leads()) link.store(link.rank(), work.at.total, coming.count);
+  if (announces_rows(mine)) return coming;
+  const word_worker taker{{mine.warp.number, mine.warp.count - 1}, mine.lane};
+  const std::uint32_t late = learn_experts(link, work, coming, {}, records.call, deadline, taker, block);
+  if (late != no_rank) block.set_late(late);
+  return coming;
 }
 
-/// Runs the first block of a dispatch. It announces the records, sorts those that came, and waits
+/// Lets all ranks know if rows have no room, by the announcement of the fetch.
+template <class Link>
+TMAP_HOST_DEVICE void keep_lack(Link& link, const preparation& work, bool lacks) {
+  const std::uint64_t lacking = work.rows.call.lacking;
+  if (lacking != 0) link.store(link.rank(), lacking, lacks ? 1 : 0);
+}
+
+/// Runs the first block of a dispatch. It announces the records, counts those that came, and waits
 /// for the other blocks. All threads of the block call it. `block` sorts by all of its threads:
-/// `by_rank` those choices that begin a record, and then `are_pulled` returns whether some are not
-/// eager. The first thread's `set_arrived` lets all threads know how many records came, and whether
-/// they `are_taken`. All `set_expert` of each choice of these, or `set_late` if they did not come.
-/// Then it sorts `by_expert`, as `moe::route` does.
+/// `by_rank` those choices that begin a record, and then `departures` returns how many there are
+/// for a rank, and `are_pulled` whether some are not eager. Once its counts are `clear`, they
+/// `set_expert` of each choice of the records that came, or `set_late` if these did not come. Then
+/// it sorts `by_expert`, as `moe::route` does, and writes where experts begin. That returns whether
+/// a choice has no room.
 template <class Link, class Block>
 TMAP_HOST_DEVICE void prepare(Link& link, const preparation& work, const word_worker& mine, Block& block,
                               std::uint64_t deadline) {
   const bool leads = mine.thread().number == 0;
-  moved_call records{};
-  records.call = link.load(link.rank(), offsetof(window_header, exchanges)) + 1;
+  const std::uint32_t call = link.load(link.rank(), offsetof(window_header, exchanges)) + 1;
+  if (leads) block.set_late(no_rank);
   block.by_rank([&](std::uint32_t choice) { return rank_of_choice(link, work.at, work.given, choice); });
-  // Others may read records and packets of the call before until all have their credits.
-  if (leads) static_cast<void>(report(link, await_credits(link, deadline)));
   link.sync();
+  if (announces_rows(mine) && mine.lane.number == 0) make_early_slot(link, work.rows.call);
+  if (mine.warp.number != 0) block.clear(word_worker{{mine.warp.number - 1, mine.warp.count - 1}, mine.lane}.thread());
+  const dispatch_thread thread{mine.thread(), block.are_pulled()};
+  moved_call records = announce_records(link, work, call, mine, thread, block, deadline);
+  const coming_records coming = receive_records(link, work, records, mine, thread, block, deadline);
+  link.sync();
+  const bool lacks = thread.any(link, block.by_expert(coming.count, {}));
   if (leads) {
-    records = announce_records(link, work, records.call, block.are_pulled(), deadline);
-    const bool are_taken = sorts_taken(link, work, records);
-    if (are_taken) {
-      announce_rows(link, work, records);
-      await_taken(link, work, records, deadline);
-    }
-    block.set_arrived(count_records(link, work, records), are_taken);
+    keep_lack(link, work, lacks);
+    end_records(link, records, block.late());
   }
-  link.sync();
-  learn_experts(link, work, records, mine, block, deadline);
-  link.sync();
-  block.by_expert();
-  link.sync();
-  if (leads) {
-    link.raise_here(offsetof(window_header, steps_raised), 1);  // the places are known
-    end_records(link, work, records, block.are_taken(), block.late(), deadline);
-  }
-  link.sync();  // all threads know the records that other blocks have taken
-  write_ways_home(link, work.at, mine);
+  if (records.verdict.status == peer_status::ok) write_out_splits(link, work.records, mine.thread());
   end_pending(link, work.at.pending, mine.thread());
-  if (leads) end_dispatch(link, work, records, deadline);
+  end_dispatch(link, work, records, {mine.thread(), true}, deadline);
 }
 
 }  // namespace tmap::kernels::peer

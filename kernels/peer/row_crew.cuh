@@ -119,11 +119,18 @@ class crew_member {
         packing_(row_bytes) {}
 
   static constexpr __device__ bool leads() { return false; }
-  static constexpr __device__ bool shares() { return true; }
   __device__ const worker& work() const { return mine_; }
-  __device__ const dealt_items& ranks() const { return ranks_; }
-  __device__ const row_packing& packing() const { return packing_; }
   __device__ bool any(const device::peer_link&, bool mine) { return meeting_.any(mine); }
+  template <class MaySend>
+  __device__ bool send(device::peer_link& link, const exchange_request& request, std::uint32_t call,
+                       const MaySend& may_send) const {
+    return send_rows(link, request, call, packing_, ranks_, may_send);
+  }
+  template <class MayTake>
+  __device__ std::uint32_t take(device::peer_link& link, const exchange_request& request, std::uint32_t call,
+                                std::uint64_t deadline, const MayTake& may_take) const {
+    return take_rows(link, request, call, deadline, packing_, ranks_, may_take);
+  }
 
   /// Works on an exchange until the leading thread dismisses the crew.
   __device__ void serve(device::peer_link& link, const exchange_request& request, const unsigned char* shared,
@@ -161,9 +168,13 @@ class crew_leader {
   explicit __device__ crew_leader(row_crew& crew) : crew_(crew), meeting_(crew) {}
 
   static constexpr __device__ bool leads() { return true; }
-  static constexpr __device__ bool shares() { return false; }
   static constexpr __device__ worker work() { return {~std::uint64_t{0}, 1}; }
   __device__ bool any(const device::peer_link&, bool mine) { return meeting_.any(mine); }
+  template <class MaySend>
+  static __device__ bool send(const device::peer_link&, const exchange_request&, std::uint32_t,
+                              const MaySend& may_send) {
+    return may_send(false);
+  }
 
   /// The crew takes eager rows, once all have heard that they may move.
   __device__ void begin_take(device::peer_link&, const exchange_request&, std::uint32_t, std::uint64_t) {

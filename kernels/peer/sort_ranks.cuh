@@ -68,6 +68,10 @@ class rank_sort {
   __device__ bool are_pulled() const {
     return are_pulled_;
   }
+  /// Returns how many records go to a rank.
+  __device__ std::uint32_t departures(std::uint32_t rank) const {
+    return totals_[rank];
+  }
   /// Returns the records of this block's share.
   __device__ record_share own() const {
     return own_;

@@ -97,7 +97,8 @@ exchange_request call_parts::records() const {
 exchange_request call_parts::few_records() const {
   exchange_request made = records();
   made.blocks = with_.blocks + 1;
-  made.has_credits = made.is_eager = true;
+  made.is_eager = true;
+  made.after = 0;  // no kernel has waited for credits before
   return made;
 }
 
@@ -121,13 +122,15 @@ fetch_request call_parts::few_rows_of(const dispatch_problem& problem) const {
   // A part of the records drains all rows before the next one. So it should have all of a block,
   // but leave room for some rows.
   constexpr std::uint32_t most_records = 64, wanted_stages = 6;
-  using kernels::peer::record_part_bytes, kernels::peer::most_few_bytes;
+  using kernels::peer::few_tokens_layout, kernels::peer::most_few_bytes;
   fetch_request made = rows_of(problem);
   made.call.blocks = with_.blocks + 1;
   const auto of_block = static_cast<std::uint32_t>((sizes_.arrivals + with_.blocks - 1) / with_.blocks);
   made.entries = std::clamp(of_block, 1u, most_records);
   const auto stages = [&] {
-    const std::uint32_t part = record_part_bytes(made.entries, sizes_.k, sizes_.scales);
+    fetch_request without = made;
+    without.call.stages = 0;
+    const std::uint32_t part = few_tokens_layout(arrays(problem.pending), without).end();
     return part < most_few_bytes ? (most_few_bytes - part) / made.call.staging_bytes : 0;
   };
   while (made.entries > 1 && stages() < wanted_stages) made.entries /= 2;

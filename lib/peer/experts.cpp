@@ -114,17 +114,10 @@ result<void> dispatch_few(const call_parts& call, const kernels::dispatch_call& 
   moe::route_problem coming = by_expert(call);
   coming.rows = call.rows();
   const moe::route_results came = sorted_by_expert(call, problem);
-  const reported_call reported{batch_call::moe_route, coming.tokens * coming.k, fault_check::off, call.stream()};
-  const auto moved = report_call(reported, [&](const fault_sink& faults) -> result<void> {
-    const kernels::choice_reports reports{nullptr, call.part<batch_header>(call.at().header), faults};
-    TMAP_TRY_CUDA(kernels::launch_dispatch_few(
-        {call.window(),
-         {work.at, work.given, call.few_records(), call.few_rows_of(problem), problem.weight_of_row != nullptr},
-         {coming, came, {}, reports, call.stream()},
-         call.patience()}));
-    return {};
-  });
-  if (!moved) return moved;
+  TMAP_TRY_CUDA(kernels::launch_dispatch_few({call.window(),
+                                              {work.at, work.given, call.few_records(), call.few_rows_of(problem)},
+                                              {coming, came, {}, {}, call.stream()},
+                                              call.patience()}));
   if (work.row_scales != nullptr) TMAP_TRY_CUDA(kernels::launch_put_scales(work));
   if (problem.ready != nullptr) TMAP_TRY_CUDA(cudaEventRecord(problem.ready, call.stream()));
   return {};

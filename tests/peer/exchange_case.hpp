@@ -76,9 +76,12 @@ class second_thread_crew {
   explicit second_thread_crew(Link& link) : link_(link) {}
 
   static constexpr bool leads() { return true; }
-  static constexpr bool shares() { return false; }
   static constexpr kernels::peer::worker work() { return {~std::uint64_t{0}, 1}; }
   static bool any(Link& link, bool mine) { return link.sync_or(mine); }
+  template <class MaySend>
+  static bool send(Link&, const exchange_request&, std::uint32_t, const MaySend& may_send) {
+    return may_send(false);
+  }
 
   void begin_take(Link&, const exchange_request&, std::uint32_t, std::uint64_t) { is_working_ = true; }
   std::uint32_t end_take() {
@@ -90,7 +93,7 @@ class second_thread_crew {
 
   /// Is the second thread.
   static void serve(Link& link, const exchange_request& request) {
-    const second_thread member{request.row_bytes};
+    const second_thread member{{request.row_bytes}};
     const std::uint32_t call = link.load(link.rank(), offsetof(detail::peer::window_header, exchanges)) + 1;
     const auto done = kernels::peer::share_exchange(link, request, call, exchange_deadline, member);
     if (!done.moves || request.block != 0) return;
@@ -99,14 +102,8 @@ class second_thread_crew {
   }
 
  private:
-  struct second_thread {
-    std::uint32_t row_bytes;
-
+  struct second_thread : lone_thread {
     static constexpr bool leads() { return false; }
-    static constexpr bool shares() { return true; }
-    static constexpr kernels::peer::worker work() { return {0, 1}; }
-    static constexpr kernels::peer::dealt_items ranks() { return {0, 1, {0, 1}}; }
-    kernels::peer::row_packing packing() const { return kernels::peer::row_packing(row_bytes); }
     static bool any(Link& link, bool mine) { return link.sync_or(mine); }
   };
   static constexpr std::uint32_t late_at = 1 << 16;

@@ -28,8 +28,7 @@ using kernels::peer::fetch_request;
 
 inline constexpr std::uint64_t experts_deadline = 100;
 // In shared memory, after stages and lists.
-inline constexpr std::uint32_t ready_at = 1 << 16, arrived_at = ready_at + 4, taken_at = ready_at + 8,
-                               late_at = ready_at + 12, experts_at = ready_at + 16;
+inline constexpr std::uint32_t late_at = 1 << 16;
 inline constexpr std::uint32_t awaiting_thread = ~0u;  ///< of a rank: waits for rows
 inline constexpr std::uint32_t dispatched_shape = 7;
 inline constexpr std::uint32_t most_sorted = 8;  ///< ranks, and experts of a rank
@@ -273,17 +272,16 @@ class experts_body {
     });
     if (awaits()) return {};
     const given_ids ids = choices(call, link.rank());
-    const bool sorts_weights = link.rank() % 2 == 1;
-    kernels::peer::preparation work{arrays(link), of(ids), few_records(link.rank()), rows_request(link), sorts_weights};
+    kernels::peer::preparation work{arrays(link), of(ids), few_records(link.rank()), rows_request(link)};
     work.rows.call.blocks = work.records.blocks;
     const kernels::peer::word_worker mine{{thread_, threads_of_block()}, {0, 1}};
     if (block_ == 0) {
-      preparing_block block{*this, link, work};
+      preparing_block block{{*this, link, work}};
       kernels::peer::prepare(link, work, mine, block, experts_deadline);
     } else {
       std::array<kernels::peer::fetch_piece, kernels::peer::most_fetch_stages> pieces;
-      fetching_block block{*this, link, work};
-      kernels::peer::take_and_fetch(link, work, work.rows, mine.thread(), pieces.data(), block, experts_deadline);
+      fetching_block block{{*this, link, work}};
+      kernels::peer::take_and_fetch(link, work, work.rows, mine, pieces.data(), block, experts_deadline);
     }
     const std::uint32_t ended = leads() ? link.load(link.rank(), offsetof(detail::peer::window_header, verdict)) : 0;
     return detail::peer::verdict_of(ended);
@@ -292,7 +290,7 @@ class experts_body {
   exchange_request few_records(std::uint32_t rank) const {
     exchange_request made = records_request(rank);
     made.blocks = case_.blocks + 1;
-    made.has_credits = true;
+    made.after = 0;
     return made;
   }
 
@@ -335,51 +333,62 @@ class experts_body {
     write_list(link, arrays(link), {{0, 1}, {0, 1}});
   }
 
-  /// Stands in for the sorts of `prepare`. The first thread alone sorts.
-  struct preparing_block {
+  /// Stands in for the sort by expert. The last thread of a block sorts, and others read.
+  struct expert_sort {
     const experts_body& body;
     Link& link;
     const kernels::peer::preparation& work;
+
+    void clear(const kernels::peer::worker&) const {}
+    void set_expert(std::uint32_t choice, std::uint32_t expert, bool) const {
+      link.store_shared(word_of(choice), expert);
+    }
+    bool by_expert(std::uint32_t records, const kernels::peer::record_share& own) const {
+      if (body.thread_ + 1 != body.threads_of_block()) return false;
+      const auto id_of = [&](std::uint32_t i) { return link.load_shared(word_of(i)); };
+      const std::uint32_t begin = own.begin * body.case_.k, end = own.end * body.case_.k;
+      const auto keep = [&](std::uint32_t i, std::uint32_t row) {
+        if (i < begin || i >= end) return;
+        link.store_shared(word_of(i), row);
+        link.store(link.rank(), word_at(body.in_.at.places, i), row);
+      };
+      return sort_each(link, id_of, body.by_expert(records), keep) != 0;
+    }
+
+   private:
+    std::uint32_t word_of(std::uint32_t choice) const {
+      return kernels::peer::few_tokens_layout(work.at, work.rows).choices() + 4 * choice;
+    }
+  };
+  /// Stands in for the sorts of `prepare`. The first thread alone sorts by rank.
+  struct preparing_block : expert_sort {
+    using expert_sort::body, expert_sort::link, expert_sort::work;
 
     template <class RankOf>
     void by_rank(const RankOf& rank_of) const {
       if (body.thread_ != 0) return;
       for (std::uint32_t i = 0; i < body.case_.tokens * body.case_.k; ++i) {
-        link.store(link.rank(), word_at(at().rank_of_choice, i), rank_of(i));
+        link.store(link.rank(), word_at(work.at.rank_of_choice, i), rank_of(i));
       }
       body.sort_by_rank(link);
+    }
+    std::uint32_t departures(std::uint32_t rank) const {
+      return link.load(link.rank(), word_at(work.at.departed, rank));
     }
     bool are_pulled() const {
       bool pulled = false;
       for (std::uint32_t rank = 0; rank < link.ranks(); ++rank) {
-        const std::uint32_t count = link.load(link.rank(), word_at(at().departed, rank));
+        const std::uint32_t count = departures(rank);
         pulled = pulled || (count != 0 && !work.has_eager_records(link.ranks(), count));
       }
       return pulled;
     }
-    void set_arrived(std::uint32_t records, bool are_taken) const {
-      link.store_shared(arrived_at, records);
-      link.store_shared(taken_at, are_taken ? 1 : 0);
-      link.store_shared(late_at, kernels::peer::no_rank);
-    }
-    std::uint32_t arrived() const { return link.load_shared(arrived_at); }
-    bool are_taken() const { return link.load_shared(taken_at) != 0; }
     void set_late(std::uint32_t rank) const { link.store_shared(late_at, rank); }
     std::uint32_t late() const { return link.load_shared(late_at); }
-    void set_expert(std::uint32_t choice, std::uint32_t expert) const {
-      link.store_shared(experts_at + 4 * choice, expert);
-    }
-    void by_expert() const {
-      if (body.thread_ != 0) return;
-      body.sort_by_expert(link, arrived(), [&](std::uint32_t i) { return link.load_shared(experts_at + 4 * i); });
-    }
-    const expert_arrays& at() const { return body.in_.at; }
   };
-  /// Stands in for a block that sends and takes records. Each thread sorts for itself.
-  struct fetching_block {
-    const experts_body& body;
-    Link& link;
-    const kernels::peer::preparation& work;
+  /// Stands in for a block that sends and takes records. Each thread sorts by rank for itself.
+  struct fetching_block : expert_sort {
+    using expert_sort::body, expert_sort::link, expert_sort::work;
     std::vector<kernels::peer::departing_record> order{};
     bool has_pulled{false};
 
@@ -393,8 +402,6 @@ class experts_body {
       return kernels::peer::share_of_block(static_cast<std::uint32_t>(order.size()), body.block_, work.records.blocks);
     }
     kernels::peer::departing_record record(std::uint32_t i) const { return order.at(i); }
-    void set_ready(bool is_ok) const { link.store_shared(ready_at, is_ok ? 1 : 0); }
-    bool is_ready() const { return link.load_shared(ready_at) != 0; }
 
    private:
     /// Appends the records for a rank.
@@ -424,9 +431,7 @@ class experts_body {
   }
   template <class IdOf>
   void sort_by_expert(Link& link, std::uint32_t records, const IdOf& id_of) const {
-    const std::uint32_t lost =
-        sort(link, id_of, {records * case_.k, case_.experts, case_.alignment, case_.rows, in_.at.places, 0});
-    link.store(link.rank(), in_.lacking, lost);
+    link.store(link.rank(), in_.lacking, sort(link, id_of, by_expert(records)));
   }
 
   /// Describes what `route` does on a GPU: choices by expert, in their order.
@@ -438,12 +443,22 @@ class experts_body {
     std::uint64_t places;
     std::uint64_t counts;  ///< 0: not wanted
   };
+  sort_work by_expert(std::uint32_t records) const {
+    return {records * case_.k, case_.experts, case_.alignment, case_.rows, in_.at.places, 0};
+  }
   static auto words_at(Link& link, std::uint64_t ids) {
     return [&link, ids](std::uint32_t i) { return link.load(link.rank(), word_at(ids, i)); };
   }
   /// Returns how many choices have no row. `id_of(i)` returns the expert of choice i.
   template <class IdOf>
   static std::uint32_t sort(Link& link, const IdOf& id_of, const sort_work& work) {
+    return sort_each(link, id_of, work, [&](std::uint32_t i, std::uint32_t row) {
+      link.store(link.rank(), word_at(work.places, i), row);
+    });
+  }
+  /// Does the same, and lets `keep(i, row)` store the row of each choice.
+  template <class IdOf, class Keep>
+  static std::uint32_t sort_each(Link& link, const IdOf& id_of, const sort_work& work, const Keep& keep) {
     const std::uint32_t me = link.rank();
     std::array<std::uint64_t, most_sorted> counts{}, next{};
     for (std::uint32_t i = 0; i < work.choices; ++i) {
@@ -463,7 +478,7 @@ class experts_body {
       const std::uint64_t row = id < work.experts ? next.at(id)++ : work.rows;
       const bool has_row = row < work.rows;
       lost += id < work.experts && !has_row;
-      link.store(me, word_at(work.places, i), has_row ? static_cast<std::uint32_t>(row) : kernels::peer::none);
+      keep(i, has_row ? static_cast<std::uint32_t>(row) : kernels::peer::none);
     }
     return lost;
   }

@@ -208,43 +208,44 @@ TEST(protocol_experts_ends, a_list_of_rows_and_places_that_are_not_there_moves_n
 /// Fetches two records of rank 0, of which one names a row that is not there, and the other one a
 /// place that is not there. Rank 1 has one row. One thread does the work of both blocks.
 void fetch_hostile_records(model_link& link) {
-  constexpr std::uint64_t rows = peer_header_bytes, arriving = rows + 64, places = arriving + 64, total = places + 64,
-                          out = total + 16;
+  constexpr std::uint64_t rows = peer_header_bytes, arriving = rows + 64, out = arriving + 64;
   const std::uint32_t me = link.rank();
   link.store(me, rows, 77);
   if (me == 0) {
     for (std::uint32_t i = 0; i < 2; ++i) {
       link.store(me, arriving + 32 * i + 4 * kernels::peer::record::token, 1 - i);
       link.store(me, arriving + 32 * i + 4 * kernels::peer::record::source, 1);
-      link.store(me, word_at(places, 2 * i), 2 * i);  // places 0 and 2, of 2
-      link.store(me, word_at(places, 2 * i + 1), 1);
     }
-    link.store(me, total, 2);
   }
   link.end_kernel();
   kernels::peer::preparation work{};
   work.at.k = 2;
   work.at.arriving = arriving;
-  work.at.places = places;
-  work.at.total = total;
   exchange_request& call = work.rows.call;
   call.rows = rows;
   call.out = out;
   call.row_bytes = call.staging_bytes = call.sent_pitch = work.rows.out_pitch = 16;
   call.sent_rows = call.stages = 1;
   call.blocks = call.capacity = work.rows.places = work.rows.entries = 2;
-  link.raise_here(offsetof(window_header, steps_raised), 1);  // places are known
+  for (std::uint32_t i = 0; i < 2; ++i) {
+    const std::uint32_t choices = kernels::peer::few_tokens_layout(work.at, work.rows).choices() + 8 * i;
+    link.store_shared(choices, 2 * i);  // rows 0 and 2, of 2
+    link.store_shared(choices + 4, 1);
+  }
   kernels::peer::fetch_request request = work.rows;
-  request.call.has_credits = true;  // there was no call before
-  const peer_verdict announced =
-      kernels::peer::announce(link, request.call, kernels::peer::calls_of_dispatch, experts_deadline);
+  constexpr std::uint32_t first_call = 1;
+  const peer_verdict announced = kernels::peer::announce(link, request.call, first_call, experts_deadline);
   link.expect(announced.status == peer_status::ok, "the rows are announced");
   request.call.block = 1;
   kernels::peer::fetch_piece pieces[kernels::peer::most_fetch_stages];
   const kernels::peer::record_share own{0, me == 0 ? 2u : 0};
-  const bool has_waited =
-      fetch_records(link, work, own, request, pieces, kernels::peer::calls_of_dispatch, 1, experts_deadline);
-  link.expect(has_waited == (me == 0), "who has rows waits for their places");
+  constexpr kernels::peer::dispatch_thread alone{{0, 1}, false};
+  kernels::peer::record_places<model_link> places(link, work);
+  constexpr kernels::peer::pending_groups no_groups{};
+  kernels::peer::group_raiser<model_link> nobody(link, no_groups);
+  kernels::peer::record_fetcher<model_link> fetcher(link, work, own, request, pieces, places, nobody);
+  fetcher.begin();
+  fetch_records(link, request.call, first_call, alone, fetcher, experts_deadline);
   link.end_kernel();
   for (std::uint32_t place = 0; place < 4; ++place) {
     const std::uint32_t want = me == 0 && place == 1 ? 77 : 0;

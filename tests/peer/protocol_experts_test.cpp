@@ -65,23 +65,27 @@ TEST(protocol_experts, few_tokens_that_one_block_prepares_hold) {
 /// other sizes may lie where peers still pull.
 struct watched_credits : faulty_link {
   using faulty_link::faulty_link;
-  static inline std::uint64_t begin, end;       // of the experts of arrivals
-  static inline std::vector<bool> has_credits;  // of each rank, in this kernel
+  static inline std::uint64_t begin, end;                // of the experts of arrivals
+  static inline std::vector<std::uint32_t> has_credits;  // of each rank: in which kernel it got them last
 
   void end_kernel() {
-    has_credits.at(rank()) = false;
+    ++kernel_;
     faulty_link::end_kernel();
   }
   [[nodiscard]] bool wait(std::uint64_t signal, std::uint32_t value, std::uint64_t deadline,
                           std::uint64_t unless = no_word) {
     const bool has_come = faulty_link::wait(signal, value, deadline, unless);
-    if (has_come && is_word_of(signal, offsetof(window_header, credited))) has_credits.at(rank()) = true;
+    if (has_come && is_word_of(signal, offsetof(window_header, credited))) has_credits.at(rank()) = kernel_;
     return has_come;
   }
   void store(std::uint32_t to, std::uint64_t offset, std::uint32_t value) {
-    if (begin <= offset && offset < end) expect(has_credits.at(rank()), "nothing is overwritten before the credits");
+    const bool is_watched = begin <= offset && offset < end;
+    expect(!is_watched || has_credits.at(rank()) == kernel_, "nothing is overwritten before the credits");
     faulty_link::store(to, offset, value);
   }
+
+ private:
+  std::uint32_t kernel_{1};
 };
 
 TEST(protocol_experts, few_tokens_overwrite_nothing_before_they_have_all_credits) {
@@ -89,7 +93,7 @@ TEST(protocol_experts, few_tokens_overwrite_nothing_before_they_have_all_credits
   few.threads = 3;
   watched_credits::begin = expert_windows(few).at.weights;
   watched_credits::end = watched_credits::begin + 4 * few.arrivals * few.k;
-  watched_credits::has_credits.assign(few.ranks, false);
+  watched_credits::has_credits.assign(few.ranks, 0);
   expect_at_random(experts_program<watched_credits>(few), 200);
 }
 

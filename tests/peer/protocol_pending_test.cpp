@@ -125,7 +125,7 @@ struct raised_too_far : faulty_link {
   using faulty_link::faulty_link;
   std::uint32_t load_shared(std::uint32_t offset) {
     const std::uint32_t entry = (offset - lists_at) % (4 * kernels::peer::entry_words(2));
-    const bool is_group = offset >= lists_at && offset < ready_at && entry == 4 * kernels::peer::entry_word::group;
+    const bool is_group = offset >= lists_at && offset < late_at && entry == 4 * kernels::peer::entry_word::group;
     return faulty_link::load_shared(offset) + (is_group ? 1 : 0);
   }
   static constexpr std::uint32_t lists_at = 32;

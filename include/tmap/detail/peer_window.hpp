@@ -25,15 +25,13 @@ struct window_header {
   std::uint32_t credited[max_group_ranks];      ///< exchanges for which s has pulled its rows from here
   std::uint32_t broken;                         ///< raised by any rank that gives up
   std::uint32_t workers_raised;                 ///< by the own rank's blocks
-  std::uint32_t steps_raised;                   ///< by the own rank's block that prepares a dispatch
-  std::uint32_t records_raised;                 ///< by the own rank's blocks that take its records
+  std::uint32_t records_raised;                 ///< by the own rank's blocks that have pulled records
 
   // Epochs: how far this rank has come. Only the rank itself reads and writes them. They lie in
   // memory, so that a replayed graph goes on where the last replay ended.
   std::uint32_t barriers;
   std::uint32_t exchanges;
   std::uint32_t workers_expected;
-  std::uint32_t steps_expected;
   std::uint32_t records_expected;
   std::uint32_t pieces_dealt;  ///< counts those that this rank's blocks have taken on; 0 between calls
   std::uint32_t blocks_ended;  ///< of a combine; 0 between calls
@@ -49,7 +47,7 @@ struct window_header {
 
   // The rows of each source that come with its announcement (eager_area.hpp).
   packet eager[8192];
-  packet unused[2];  ///< up to the end of the header
+  packet unused[3];  ///< up to the end of the header
 };
 static_assert(sizeof(window_header) == peer_header_bytes);
 static_assert(std::is_trivial_v<window_header> && std::is_standard_layout_v<window_header>);

@@ -233,6 +233,10 @@ class peer_link {
   __device__ void sync() const {
     __syncthreads();
   }
+  /// Waits for the other threads of the block. Returns whether one of them passed true.
+  [[nodiscard]] __device__ bool sync_or(bool mine) const {
+    return __syncthreads_or(mine ? 1 : 0) != 0;
+  }
   __device__ std::uint64_t now() const {
     return clock_now();
   }

@@ -123,12 +123,12 @@ class model_link {
   }
   void proxy_fence() { machine_->fence_proxy_async(thread_); }
   void sync() { machine_->barrier(thread_); }
+  /// Waits for the other threads of the block. Returns whether one of them passed true.
+  [[nodiscard]] bool sync_or(bool mine) { return machine_->barrier_or(thread_, mine); }
   std::uint64_t now() const { return machine_->schedule().now(); }
 
   // Calls of test programs that protocols do without.
   void store_shared(std::uint32_t offset, std::uint32_t value) { machine_->store(thread_, shared(offset), value); }
-  /// Waits for the other threads of the block. Returns whether one of them passed true.
-  [[nodiscard]] bool sync_or(bool mine) { return machine_->barrier_or(thread_, mine); }
   /// Ends a kernel of this rank and begins its next one.
   void end_kernel() { machine_->kernel_boundary(thread_); }
   /// Ends the execution as failed unless `holds`.
