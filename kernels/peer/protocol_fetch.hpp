@@ -165,7 +165,6 @@ template <class Link>
 struct listed_places {
   Link& link;
 
-  TMAP_HOST_DEVICE void await() const {}
   [[nodiscard]] TMAP_HOST_DEVICE std::uint32_t place(std::uint32_t entry, std::uint32_t i) const {
     return link.load_shared(shared_word(entry, entry_word::places + i));
   }
@@ -173,7 +172,7 @@ struct listed_places {
 
 /// Moves pieces of rows from peers to all their places. While one half of the stages is stored, the
 /// other half is being filled. A single stage takes turns. It holds no arrays, as `piece_mover`.
-/// `places.place(entry, i)` returns a place of an entry, once `places.await()` has returned.
+/// `places.place(entry, i)` returns a place of an entry.
 template <class Link, class Places>
 class row_mover {
  public:
@@ -236,7 +235,6 @@ class row_mover {
     others_reached_ = reached_;
     filled_ = 0;
     if (stored == 0) return;
-    places_.await();
     link_.wait_gets(set_);
     TMAP_KEEP_ROLLED
     for (std::uint32_t stage = set_ * half_; stage < set_ * half_ + stored; ++stage) put_everywhere(stage);

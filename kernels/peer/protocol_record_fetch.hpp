@@ -13,7 +13,7 @@ namespace tmap::kernels::peer {
 /// Bounds the dynamic shared memory of a block.
 inline constexpr std::uint32_t most_few_bytes = 188416;
 
-/// The set of gets of records and their places.
+/// The set of gets of records.
 inline constexpr std::uint32_t records_set = pull_sets;
 inline constexpr std::uint32_t record_fetch_sets = pull_sets + 1;
 
@@ -96,7 +96,6 @@ class record_places {
 
   /// Turns to the part that begins with record `first`.
   TMAP_HOST_DEVICE void turn_to(std::uint32_t first) { first_ = first * k_; }
-  TMAP_HOST_DEVICE void await() const {}
   [[nodiscard]] TMAP_HOST_DEVICE std::uint32_t place(std::uint32_t entry, std::uint32_t i) const {
     return link_.load_shared(shared_word(choices_, first_ + entry * k_ + i));
   }
