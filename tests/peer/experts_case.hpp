@@ -16,6 +16,7 @@
 #include "kernels/peer/expert_returns.hpp"
 #include "kernels/peer/protocol_record_fetch.hpp"
 #include "kernels/peer/protocol_sums.hpp"
+#include "peer/choice_sort.hpp"
 #include "peer/exchange_case.hpp"
 #include "peer/expert_values.hpp"
 
@@ -31,7 +32,6 @@ inline constexpr std::uint64_t experts_deadline = 100;
 inline constexpr std::uint32_t late_at = 1 << 16;
 inline constexpr std::uint32_t awaiting_thread = ~0u;  ///< of a rank: waits for rows
 inline constexpr std::uint32_t dispatched_shape = 7;
-inline constexpr std::uint32_t most_sorted = 8;  ///< ranks, and experts of a rank
 
 /// Runs one thread of a block of one rank. The first thread alone does what is not shared.
 template <class Link>
@@ -329,7 +329,8 @@ class experts_body {
   void arrive(Link& link) const {
     write_choices(link, in_.at, {0, 1});
     sort_by_expert(link, case_.arrivals, words_at(link, in_.at.ids));
-    sort(link, words_at(link, in_.at.first_ids), {case_.arrivals, case_.experts, 1, case_.arrivals, in_.at.order, 0});
+    sort_choices(link, words_at(link, in_.at.first_ids),
+                 {case_.arrivals, case_.experts, 1, case_.arrivals, in_.at.order, 0});
     write_list(link, arrays(link), {{0, 1}, {0, 1}});
   }
 
@@ -352,7 +353,7 @@ class experts_body {
         link.store_shared(word_of(i), row);
         link.store(link.rank(), word_at(body.in_.at.places, i), row);
       };
-      return sort_each(link, id_of, body.by_expert(records), keep) != 0;
+      return sort_each(link, id_of, body.sort_of_arrivals(records), keep) != 0;
     }
 
    private:
@@ -422,8 +423,8 @@ class experts_body {
     for (std::uint64_t i = 0; i < records; ++i) {
       link.store(link.rank(), word_at(in_.at.token_of_record, i), kernels::peer::none);
     }
-    sort(link, words_at(link, in_.at.rank_of_choice),
-         {case_.tokens * case_.k, case_.ranks, 1, records, in_.at.record_of_choice, in_.at.departed});
+    sort_choices(link, words_at(link, in_.at.rank_of_choice),
+                 {case_.tokens * case_.k, case_.ranks, 1, records, in_.at.record_of_choice, in_.at.departed});
     for (std::uint32_t choice = 0; choice < case_.tokens * case_.k; ++choice) {
       const std::uint32_t i = link.load(link.rank(), word_at(in_.at.record_of_choice, choice));
       if (i != kernels::peer::none) link.store(link.rank(), word_at(in_.at.token_of_record, i), choice / case_.k);
@@ -431,56 +432,11 @@ class experts_body {
   }
   template <class IdOf>
   void sort_by_expert(Link& link, std::uint32_t records, const IdOf& id_of) const {
-    link.store(link.rank(), in_.lacking, sort(link, id_of, by_expert(records)));
+    link.store(link.rank(), in_.lacking, sort_choices(link, id_of, sort_of_arrivals(records)));
   }
 
-  /// Describes what `route` does on a GPU: choices by expert, in their order.
-  struct sort_work {
-    std::uint32_t choices;
-    std::uint32_t experts;
-    std::uint32_t alignment;
-    std::uint64_t rows;
-    std::uint64_t places;
-    std::uint64_t counts;  ///< 0: not wanted
-  };
-  sort_work by_expert(std::uint32_t records) const {
+  choice_sort sort_of_arrivals(std::uint32_t records) const {
     return {records * case_.k, case_.experts, case_.alignment, case_.rows, in_.at.places, 0};
-  }
-  static auto words_at(Link& link, std::uint64_t ids) {
-    return [&link, ids](std::uint32_t i) { return link.load(link.rank(), word_at(ids, i)); };
-  }
-  /// Returns how many choices have no row. `id_of(i)` returns the expert of choice i.
-  template <class IdOf>
-  static std::uint32_t sort(Link& link, const IdOf& id_of, const sort_work& work) {
-    return sort_each(link, id_of, work, [&](std::uint32_t i, std::uint32_t row) {
-      link.store(link.rank(), word_at(work.places, i), row);
-    });
-  }
-  /// Does the same, and lets `keep(i, row)` store the row of each choice.
-  template <class IdOf, class Keep>
-  static std::uint32_t sort_each(Link& link, const IdOf& id_of, const sort_work& work, const Keep& keep) {
-    const std::uint32_t me = link.rank();
-    std::array<std::uint64_t, most_sorted> counts{}, next{};
-    for (std::uint32_t i = 0; i < work.choices; ++i) {
-      const std::uint32_t id = id_of(i);
-      if (id < work.experts) ++counts.at(id);
-    }
-    for (std::uint32_t e = 1; e < work.experts; ++e) {
-      const std::uint64_t end = next.at(e - 1) + counts.at(e - 1);
-      next.at(e) = (end + work.alignment - 1) / work.alignment * work.alignment;
-    }
-    for (std::uint32_t e = 0; work.counts != 0 && e < work.experts; ++e) {
-      link.store(me, word_at(work.counts, e), static_cast<std::uint32_t>(counts.at(e)));
-    }
-    std::uint32_t lost = 0;
-    for (std::uint32_t i = 0; i < work.choices; ++i) {
-      const std::uint32_t id = id_of(i);
-      const std::uint64_t row = id < work.experts ? next.at(id)++ : work.rows;
-      const bool has_row = row < work.rows;
-      lost += id < work.experts && !has_row;
-      keep(i, has_row ? static_cast<std::uint32_t>(row) : kernels::peer::none);
-    }
-    return lost;
   }
 
   /// Sends this block's share of the sums to the ranks of their tokens.
