@@ -204,6 +204,12 @@ using without_workers = without_waiting_for<offsetof(window_header, workers_rais
 TEST(protocol_experts_faults, a_dispatch_that_ends_before_its_rows_came_is_seen) {
   expect_failure_at_random(experts_program<without_workers>(three_threads()), "right");
 }
+TEST(protocol_experts_faults, a_dispatch_in_vain_that_ends_before_all_blocks_have_read_the_epoch_is_seen) {
+  experts_case full = too_many_tokens();
+  full.threads = 2;
+  expect_at_random(experts_program(full, expect_one_overflow), 50);
+  expect_failure_at_random(experts_program<without_workers>(full, expect_one_overflow), "");
+}
 /// Blocks pull records. So each waits until all have been taken.
 experts_case pulled_by_two_blocks() {
   experts_case pulled = two_blocks();
