@@ -201,7 +201,7 @@ template <class Link, class Block>
   return learn_experts(link, work, coming, own, call, deadline, warps.experts, block);
 }
 
-/// Fetches rows in the first thread of a block. All of them hear where the rows lie.
+/// Fetches rows in the first thread of a block. All threads hear where the rows lie.
 template <class Link>
 TMAP_HOST_DEVICE void fetch_records(Link& link, const exchange_request& rows, std::uint32_t call,
                                     const dispatch_thread& thread, record_fetcher<Link>& fetcher,

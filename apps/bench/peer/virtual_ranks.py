@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Ranks that share one GPU, with a stream each, and the time of their calls in graphs. Needs
 PyTorch and a Hopper GPU."""
+import sys
+from pathlib import Path
+
 import torch
 
 from tmap import peer
@@ -53,8 +56,12 @@ def call_once(everyone):
         each.window.last_outcome(stream=each.stream)
 
 
-def microseconds(everyone):
-    """Returns the median time of a call in graphs of `CALLS`."""
+def microseconds(everyone, right):
+    """Returns the median time of a call in graphs of `CALLS`. Before that all ranks make one, and
+    the program ends unless `right()` returns that the right rows came."""
+    call_once(everyone)
+    if not right():
+        sys.exit(f"{Path(sys.argv[0]).name}: wrong rows came")
     for each in everyone:
         each.capture()
     times = []
